@@ -1,0 +1,1 @@
+"""Runs one untrusted WebAssembly call: bytes in, bytes out, under limits. Knows nothing of hooks."""

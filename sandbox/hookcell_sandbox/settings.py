@@ -6,12 +6,10 @@ other. So both come from `config`, and what it sets is written down once, in tab
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import sys
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,14 +153,19 @@ def fingerprint(settings: EngineSettings) -> str:
     wasmtime itself refuses an artifact of another version, of other switches or with instructions that the processor
     lacks. This keeps hosts that share a cache directory from overwriting each other's.
     """
+    # Imported here: they take a third of a compile child's start, and it needs no fingerprint.
+    import hashlib
+
     del settings
-    parts = (*(f"{name}={on}" for name, on in _SWITCHES.items()), f"wasmtime {version('wasmtime')}", *_machine())
+    parts = (*(f"{name}={on}" for name, on in _SWITCHES.items()), *_toolchain())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 @cache
-def _machine() -> tuple[str, ...]:
-    return (sys.platform, platform.machine(), _processor_features())
+def _toolchain() -> tuple[str, ...]:
+    from importlib.metadata import version
+
+    return (f"wasmtime {version('wasmtime')}", sys.platform, platform.machine(), _processor_features())
 
 
 def _processor_features() -> str:

@@ -171,10 +171,10 @@ def test_the_fingerprint_follows_a_switch_the_version_and_the_machine(monkeypatc
     with monkeypatch.context() as patch:
         patch.setitem(settings_module._SWITCHES, "epoch_interruption", True)  # type: ignore[arg-type]
         assert fingerprint(EngineSettings()) != ours
-    with monkeypatch.context() as patch:
-        patch.setattr(settings_module, "version", lambda _name: "0.0.0")
-        assert fingerprint(EngineSettings()) != ours
-    with monkeypatch.context() as patch:
-        patch.setattr(settings_module, "_machine", lambda: ("linux", "aarch64", "asimd"))
-        assert fingerprint(EngineSettings()) != ours
+    real = settings_module._toolchain()
+    for changed in range(len(real)):
+        parts = tuple("other" if index == changed else part for index, part in enumerate(real))
+        with monkeypatch.context() as patch:
+            patch.setattr(settings_module, "_toolchain", lambda parts=parts: parts)
+            assert fingerprint(EngineSettings()) != ours
     assert fingerprint(EngineSettings()) == ours

@@ -1,12 +1,44 @@
-"""What one hook returned, once it is known to keep the rules (P8)."""
+"""What one hook returned, once it is known to keep the rules (P8).
+
+The checks are strict and by hand: a guest may return twenty thousand wrong items, and an error about them is one short
+line.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from enum import Enum
-from typing import Final
+from typing import Final, cast
 
-__all__ = ["ABSENT", "Absent", "Outcome", "ThrownError"]
+from hookcell_sandbox.guest_text import escape
+
+from .codec import decode, pointer
+from .malformed import Malformed
+from .points import DECIDING_KEYS, Point
+from .shapes import is_list, is_map
+
+__all__ = [
+    "ABSENT",
+    "EVENTS",
+    "EVENT_TYPES",
+    "PATCH_OPERATIONS",
+    "Absent",
+    "Outcome",
+    "ThrownError",
+    "check_outcome",
+    "read_outcome",
+]
+
+PATCH_OPERATIONS: Final = 1_000
+"""Operations of one patch."""
+
+EVENTS: Final = 100
+"""Events of one outcome."""
+
+EVENT_TYPES: Final = frozenset({"compaction.start", "compaction.done"})
+"""What a hook may emit (P13)."""
 
 
 class Absent(Enum):
@@ -43,3 +75,265 @@ class Outcome:
     patch: tuple[dict[str, object], ...] = ()
     events: tuple[dict[str, object], ...] = ()
     meta: dict[str, object] = field(default_factory=dict[str, object])
+
+
+_KEYS: Final = frozenset(each.name for each in fields(Outcome))
+
+
+def read_outcome(raw: bytes, point: Point, *, streaming: bool = False) -> Outcome:
+    """The outcome in a guest's bytes.
+
+    Args:
+        raw: What the guest returned; untrusted, at most ``limits.output_bytes``. Empty is malformed: a guest that has
+            nothing to say returns 0, and that never gets here.
+        point: Where the hook ran.
+        streaming: Whether the run is streamed, so that events may be emitted (P13).
+
+    Raises:
+        Malformed: The bytes are no bounded msgpack map, or the map breaks a rule (P2, P4-P6, P8, P12, P13, C2-C4).
+    """
+    return check_outcome(decode(raw), point, streaming=streaming)
+
+
+def check_outcome(value: object, point: Point, *, streaming: bool = False) -> Outcome:
+    """The outcome in a value: a guest's decoded map, a host hook's map or its `Outcome`, by the same rules.
+
+    Raises:
+        Malformed: It breaks a rule (P2, P4-P6, P8, P12, P13, C2-C4).
+    """
+    given = _as_map(value)
+    _check_keys(given, point, streaming=streaming)
+    if "error" in given:
+        return Outcome(error=_thrown(given["error"]))  # nothing else of it counts
+    kept: dict[str, object] = {key: given[key] for key in ("result", "storage") if key in given}
+    if "deny" in given:
+        kept["deny"] = _text(given["deny"], "/deny")
+    if "input" in given:
+        kept["input"] = _map(given["input"], "/input")
+    if "replace" in given:
+        kept["replace"] = _replacement(given["replace"], point)
+    if "patch" in given:
+        kept["patch"] = _patch(given["patch"])
+    if "events" in given:
+        kept["events"] = _events(given["events"])
+    if "meta" in given:
+        kept["meta"] = _map(given["meta"], "/meta")
+    return Outcome(**kept)  # type: ignore[arg-type]  # each value was checked under its key
+
+
+def _as_map(value: object) -> Mapping[str, object]:
+    if isinstance(value, Outcome):
+        return _from_outcome(value)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise Malformed("", f"it is {_kind(value)}, not a map", 'return a map such as {"deny": "reason"}')
+    return cast("Mapping[str, object]", value)
+
+
+def _from_outcome(outcome: Outcome) -> dict[str, object]:
+    given = {each.name: cast("object", getattr(outcome, each.name)) for each in fields(outcome)}
+    given = {key: value for key, value in given.items() if value is not ABSENT}
+    for key in ("patch", "events", "meta"):
+        if not given[key]:
+            del given[key]
+        elif isinstance(given[key], tuple):
+            given[key] = list(cast("tuple[object, ...]", given[key]))
+    if isinstance(thrown := given.get("error"), ThrownError):
+        given["error"] = {"name": thrown.name, "message": thrown.message, "stack": thrown.stack}
+    return given
+
+
+def _check_keys(given: Mapping[str, object], point: Point, *, streaming: bool) -> None:
+    """Only keys that the point allows, and at most one that decides."""
+    if not given.keys() <= point.keys or ("events" in given and not streaming):
+        for key, value in given.items():
+            if key not in point.keys:
+                raise _foreign_key(key, value, point)
+        hint = "the context's `streaming` says whether events may be emitted"
+        raise Malformed("/events", "only a streamed run takes events", hint)
+    deciding = DECIDING_KEYS & given.keys()
+    if len(deciding) > 1:
+        raise Malformed("", f"it holds {' and '.join(sorted(deciding))} at once", "return one of them")
+
+
+def _foreign_key(key: object, value: object, point: Point) -> Malformed:
+    if not isinstance(key, str):
+        return Malformed("", f"a key of it is {_kind(key)}, not a string")
+    name = escape(key, characters=60)
+    allowed = ", ".join(sorted(point.keys))
+    if key in _KEYS:
+        return Malformed(pointer(key), f"'{name}' may not stand in an outcome of {point.name}", f"allowed: {allowed}")
+    hint = _hint(key, value, point) or f"allowed: {allowed}"
+    return Malformed(pointer(key), f"an outcome has no key '{name}'", hint)
+
+
+def _hint(key: str, value: object, point: Point) -> str | None:
+    """What the author most likely meant by an unknown key: said, never done (P8)."""
+    inner = _allowed_key_within(value, point)
+    if inner:
+        return f"put '{inner}' at the top of the outcome"
+    folded = key[:40].casefold().replace("_", "").replace("-", "")
+    for words, meant in _OTHER_WORDS:
+        if folded in words and meant in point.keys:
+            return _SAID_HERE[meant]
+    close = get_close_matches(folded, sorted(point.keys), n=1, cutoff=0.75)
+    return f"did you mean '{close[0]}'?" if close else None
+
+
+def _allowed_key_within(value: object, point: Point) -> str | None:
+    """An outcome key inside the map that stands under an unknown key, at most three maps down."""
+    level = [value]
+    for _ in range(3):
+        maps = [each for each in level if is_map(each)][:20]
+        for each in maps:
+            for key in sorted(DECIDING_KEYS - {"error"} | {"patch"}):
+                if key in each and key in point.keys:
+                    return key
+        level = [child for each in maps for child in list(each.values())[:20]]
+    return None
+
+
+# Words of other hook systems for what an outcome says here.
+_OTHER_WORDS: Final = (
+    (frozenset({"decision", "permissiondecision", "permission", "behavior", "action", "verdict"}), "deny"),
+    (frozenset({"block", "blocked", "denied", "reject", "refuse", "allow", "approve", "continue", "reason"}), "deny"),
+    (frozenset({"args", "arguments", "updatedinput", "toolinput", "modifiedinput", "params"}), "input"),
+    (frozenset({"output", "updatedoutput", "toolresult", "tooloutput", "value"}), "result"),
+    (frozenset({"output", "value", "prompt", "call", "response", "systemprompt"}), "replace"),
+    (frozenset({"messages", "metadata", "request", "state"}), "patch"),
+    (frozenset({"emit", "event"}), "events"),
+)
+_SAID_HERE: Final = {
+    "deny": 'return {"deny": reason} to stop the call and nothing to let it go on',
+    "input": 'return {"input": args} to change the arguments',
+    "result": 'return {"result": value} to give the result',
+    "replace": 'return {"replace": value} to replace the value',
+    "patch": "change it by a patch",
+    "events": "return them as 'events'",
+}
+
+
+def _text(value: object, path: str) -> str:
+    if not isinstance(value, str):
+        raise Malformed(path, f"it is {_kind(value)}, not a string")
+    return value
+
+
+def _map(value: object, path: str) -> dict[str, object]:
+    if is_map(value):
+        return value
+    raise Malformed(path, f"it is {_kind(value)}, not a map")
+
+
+def _list(value: object, path: str, most: int) -> list[object]:
+    if isinstance(value, tuple):
+        value = list(cast("tuple[object, ...]", value))
+    if not is_list(value):
+        raise Malformed(path, f"it is {_kind(value)}, not a list")
+    if len(value) > most:
+        raise Malformed(path, f"it holds {len(value):_} items (limit {most:_})", "return fewer")
+    return value
+
+
+def _thrown(value: object) -> ThrownError:
+    given = _map(value, "/error")
+    _only(given, {"name", "message", "stack"}, "/error")
+    stack = given.get("stack")
+    return ThrownError(
+        name=_text(_needed(given, "name", "/error"), "/error/name"),
+        message=_text(_needed(given, "message", "/error"), "/error/message"),
+        stack=None if stack is None else _text(stack, "/error/stack"),
+    )
+
+
+def _replacement(value: object, point: Point) -> object:
+    """A value of the type that the point replaces; null only where the type admits it (C2)."""
+    if point.name == "on_error":
+        return value  # the turn's output: any value
+    if point.name == "before_tool":
+        return _call(value)
+    if point.name == "after_tool" and is_map(value):
+        return _tool_output(value)
+    if isinstance(value, str):
+        return value
+    wanted = "a string or {output, isError}" if point.name == "after_tool" else "a string"
+    hint = "return no value to keep it" if value is None else None
+    raise Malformed("/replace", f"it is {_kind(value)}, where {point.name} takes {wanted}", hint)
+
+
+def _call(value: object) -> dict[str, object]:
+    """A tool call (C3). That ``id`` and ``name`` stay is checked where the call is known."""
+    given = _map(value, "/replace")
+    _only(given, {"id", "name", "args"}, "/replace")
+    _text(_needed(given, "id", "/replace"), "/replace/id")
+    _text(_needed(given, "name", "/replace"), "/replace/name")
+    _map(_needed(given, "args", "/replace"), "/replace/args")
+    return given
+
+
+def _tool_output(given: dict[str, object]) -> dict[str, object]:
+    """A whole tool output (C4); without ``isError`` the mark stays."""
+    _only(given, {"output", "isError"}, "/replace")
+    _needed(given, "output", "/replace")
+    if "isError" in given and not isinstance(given["isError"], bool):
+        raise Malformed("/replace/isError", f"it is {_kind(given['isError'])}, not true or false")
+    return given
+
+
+def _patch(value: object) -> tuple[dict[str, object], ...]:
+    """The operations, each with its own members alone: RFC 6902, section 4, has others ignored."""
+    operations: list[dict[str, object]] = []
+    for index, each in enumerate(_list(value, "/patch", PATCH_OPERATIONS)):
+        path = f"/patch/{index}"
+        given = _map(each, path)
+        op = _text(_needed(given, "op", path), f"{path}/op")
+        if op not in ("add", "remove", "replace"):
+            hint = "move and copy are a remove and an add; test has no meaning here"
+            raise Malformed(f"{path}/op", f"'{escape(op, characters=40)}' is not add, remove or replace", hint)
+        operation: dict[str, object] = {"op": op, "path": _text(_needed(given, "path", path), f"{path}/path")}
+        if op != "remove":
+            operation["value"] = _needed(given, "value", path)
+        operations.append(operation)
+    return tuple(operations)
+
+
+def _events(value: object) -> tuple[dict[str, object], ...]:
+    events: list[dict[str, object]] = []
+    for index, each in enumerate(_list(value, "/events", EVENTS)):
+        event = _map(each, f"/events/{index}")
+        kind = _needed(event, "type", f"/events/{index}")
+        if not isinstance(kind, str) or kind not in EVENT_TYPES:
+            name = escape(kind, characters=40) if isinstance(kind, str) else _kind(kind)
+            hint = f"a hook emits {' and '.join(sorted(EVENT_TYPES))} alone"
+            raise Malformed(f"/events/{index}/type", f"'{name}' is no event that a hook may emit", hint)
+        events.append(event)
+    return tuple(events)
+
+
+def _needed(given: Mapping[str, object], key: str, path: str) -> object:
+    if key not in given:
+        raise Malformed(path, f"it lacks '{key}'")
+    return given[key]
+
+
+def _only(given: Mapping[str, object], keys: set[str], path: str) -> None:
+    for key in given:
+        if key not in keys:
+            raise Malformed(path + pointer(key), f"no such key here (allowed: {', '.join(sorted(keys))})")
+
+
+_KINDS: Final[Mapping[type, str]] = {
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    bytes: "bytes",
+    list: "a list",
+}
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    return "a map" if is_map(value) else _KINDS.get(type(value)) or f"a Python {escape(type(value).__qualname__)}"

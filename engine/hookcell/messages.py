@@ -1,0 +1,193 @@
+"""The rules on the conversation: what a hook may add at a tool point, and edit at a generate point (SEMANTICS P2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, cast
+
+from hookcell_sandbox.guest_text import escape
+
+from .crossing import pointer
+from .malformed import Malformed
+from .shapes import is_list, is_map
+from .values import same
+
+__all__ = ["check_appended", "check_edited", "check_message"]
+
+_ROLES: Final = frozenset({"system", "user", "assistant", "tool"})
+_KEYS: Final = frozenset({"role", "content", "toolCalls", "toolCallId", "name", "metadata"})
+
+
+def check_message(message: object, path: str = "", *, known: frozenset[str] = frozenset()) -> None:
+    """Check that a value is a message: ``{role, content, toolCalls?, toolCallId?, name?, metadata?}``.
+
+    Args:
+        message: Any value.
+        path: JSON Pointer of it, for the error.
+        known: Further keys that may stand in it, because the host's own messages have them.
+
+    Raises:
+        Malformed: It is none; the first fault only.
+    """
+    if not is_map(message):
+        raise Malformed(path, "a message is a map", 'e.g. {"role": "user", "content": "text"}')
+    for key in message:
+        if key not in _KEYS and key not in known:
+            raise Malformed(path + pointer(key), "a message has no such key", f"it has {', '.join(sorted(_KEYS))}")
+    role = message.get("role")
+    if not isinstance(role, str) or role not in _ROLES:
+        raise Malformed(f"{path}/role", f"a role is one of {', '.join(sorted(_ROLES))}")
+    _check_content(message, role, path)
+    if "toolCalls" in message:
+        _check_calls(message["toolCalls"], role, f"{path}/toolCalls")
+    if role == "tool" and not isinstance(message.get("toolCallId"), str):
+        raise Malformed(f"{path}/toolCallId", "a tool message names the call it answers")
+    if role != "tool" and "toolCallId" in message:
+        raise Malformed(f"{path}/toolCallId", f"only a tool message answers a call, not one of role {role}")
+    if "name" in message and not isinstance(message["name"], str):
+        raise Malformed(f"{path}/name", "a name is a string")
+    if "metadata" in message and not is_map(message["metadata"]):
+        raise Malformed(f"{path}/metadata", "metadata is a map")
+
+
+def check_appended(
+    before: Sequence[object], after: Sequence[object], path: str = "/messages", *, system_messages: bool = False
+) -> list[dict[str, object]]:
+    """What a tool point's hook added to the conversation: it may add at the end, and nothing else.
+
+    It cannot add a tool message or one with tool calls: the calls and results of this batch are the engine's to write.
+
+    Args:
+        before: The messages the hook was given.
+        after: The messages it left.
+        path: JSON Pointer of the list, for the error.
+        system_messages: Whether the host lets this hook write system messages.
+
+    Raises:
+        Malformed: A message that was there is gone or changed, or an added one is no message or not allowed.
+    """
+    for index, old in enumerate(before):
+        if index >= len(after) or not (same(old, after[index])):
+            hint = "edit the conversation in pre_generate or post_generate"
+            raise Malformed(path + pointer(index), "at a tool point messages can only be added at the end", hint)
+    known = _keys_in_use(before)
+    for index in range(len(before), len(after)):
+        at = path + pointer(index)
+        message = after[index]
+        check_message(message, at, known=known)
+        role = cast("dict[str, object]", message)["role"]
+        if role == "tool" or cast("dict[str, object]", message).get("toolCalls"):
+            raise Malformed(at, "a hook cannot add a tool call or the result of one", "add a user or assistant message")
+        if role == "system" and not system_messages:
+            raise Malformed(f"{at}/role", "the host has not granted system messages", "add a user message")
+    return cast("list[dict[str, object]]", list(after[len(before) :]))
+
+
+def check_edited(
+    before: Sequence[object], after: Sequence[object], path: str = "/messages", *, system_messages: bool = False
+) -> None:
+    """Check a conversation that a generate point's hook edited.
+
+    Args:
+        before: The messages the hook was given.
+        after: The messages it left.
+        path: JSON Pointer of the list, for the error.
+        system_messages: Whether the host lets this hook write system messages.
+
+    Raises:
+        Malformed: A changed message is none; the edit broke the pairing of calls and results where it was whole; or a
+            system message changed without a grant.
+    """
+    untouched = {id(message) for message in before}
+    known: frozenset[str] | None = None
+    for index, message in enumerate(after):
+        if id(message) not in untouched and not (index < len(before) and same(before[index], message)):
+            known = _keys_in_use(before) if known is None else known
+            check_message(message, path + pointer(index), known=known)
+    if not system_messages:
+        _check_system(before, after, path)
+    old_faults = {fault for fault, _ in _pairing_faults(before)}
+    for fault, index in _pairing_faults(after):
+        if fault not in old_faults:
+            what, call = fault
+            reason = f"{what} '{escape(call, characters=60)}'"
+            raise Malformed(path + pointer(index), reason, "keep a call and its result together")
+
+
+def _check_content(message: dict[str, object], role: str, path: str) -> None:
+    if "content" not in message and not message.get("toolCalls"):
+        raise Malformed(path, "a message lacks content")
+    content = message.get("content")
+    if content is None and not (role == "assistant" and message.get("toolCalls")):
+        raise Malformed(f"{path}/content", "only an assistant message with tool calls goes without content")
+    if is_list(content):
+        for index, part in enumerate(content):
+            if not is_map(part) or not isinstance(part.get("type"), str):
+                raise Malformed(f"{path}/content/{index}", "a part of the content is a map with a type")
+    elif not (content is None or isinstance(content, str)):
+        raise Malformed(f"{path}/content", "content is a string, or a list of parts")
+
+
+def _check_calls(calls: object, role: str, path: str) -> None:
+    if role != "assistant":
+        raise Malformed(path, f"only an assistant message calls tools, not one of role {role}")
+    if not is_list(calls):
+        raise Malformed(path, "tool calls are a list")
+    ids: set[str] = set()
+    for index, call in enumerate(calls):
+        at = f"{path}/{index}"
+        if not is_map(call) or call.keys() != {"id", "name", "args"}:
+            raise Malformed(at, "a tool call is a map of id, name and args")
+        if not isinstance(call["id"], str) or not isinstance(call["name"], str) or not is_map(call["args"]):
+            raise Malformed(at, "a tool call's id and name are strings and its args a map")
+        if call["id"] in ids:
+            raise Malformed(f"{at}/id", f"two calls of one message have the id '{escape(call['id'], characters=60)}'")
+        ids.add(call["id"])
+
+
+def _keys_in_use(messages: Iterable[object]) -> frozenset[str]:
+    """Keys of the host's own messages: one it put there may stay in a message that a hook edits."""
+    return frozenset[str]().union(*(message.keys() for message in messages if is_map(message)))
+
+
+def _check_system(before: Sequence[object], after: Sequence[object], path: str) -> None:
+    """The same system messages, in their order, and those at the head still there."""
+    old, new = _system(before), _system(after)
+    for place, (index, message) in enumerate(new):
+        if place >= len(old) or not same(old[place][1], message) or (old[place][0] == place) != (index == place):
+            raise Malformed(path + pointer(index), "the host has not granted system messages", "leave them as they are")
+    if len(new) < len(old):
+        raise Malformed(path, "the host has not granted system messages: one is gone", "leave them as they are")
+
+
+def _system(messages: Sequence[object]) -> list[tuple[int, dict[str, object]]]:
+    return [(index, each) for index, each in enumerate(messages) if is_map(each) and each.get("role") == "system"]
+
+
+# Stands behind the last message, so that calls still open there are found where they end.
+_END: Final[dict[str, object]] = {}
+
+
+def _pairing_faults(messages: Sequence[object]) -> list[tuple[tuple[str, str], int]]:
+    """Where calls and results do not pair: what is wrong, the call's id, and the message's index.
+
+    The results of an assistant message's calls follow it at once, one each, with no other message between.
+    """
+    faults: list[tuple[tuple[str, str], int]] = []
+    open_calls: set[str] = set()
+    made_at = 0
+    for index, message in enumerate((*messages, _END)):
+        if not is_map(message):
+            continue
+        if message.get("role") == "tool":
+            call = str(message.get("toolCallId"))
+            if call in open_calls:
+                open_calls.remove(call)
+            else:
+                faults.append((("a result without an open call", call), index))
+            continue
+        faults += [(("a call without a result", call), made_at) for call in sorted(open_calls)]
+        calls = message.get("toolCalls")
+        open_calls = {str(call.get("id")) for call in calls if is_map(call)} if is_list(calls) else set()
+        made_at = index
+    return faults

@@ -7,6 +7,7 @@ HookcellError
    ├─ HookThrew              the hook threw: name, message, stack
    ├─ OutcomeInvalid         what it returned breaks a rule: path, reason, hint
    ├─ StorageConflict        its storage changed under it three times (G3)
+   ├─ StorageFailed          its storage could not be read or written, or is full (G3); __cause__ says why
    ├─ ChainExhausted         the chain's shared budget ran out while it was running (G8)
    ├─ HookCrashed            the sandbox could not run it: cause is a SandboxError
    ├─ ConfigInvalid          at registration: path, reason
@@ -18,8 +19,13 @@ Branch on the class and on ``code``, never on the text. Everything a hook wrote 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hookcell_sandbox.errors import HookcellError, SandboxError
 from hookcell_sandbox.guest_text import EMPTY_LOG, GuestLog, escape
+
+if TYPE_CHECKING:
+    from .trace import TraceEntry
 
 __all__ = [
     "ChainExhausted",
@@ -30,6 +36,7 @@ __all__ = [
     "HookThrew",
     "OutcomeInvalid",
     "StorageConflict",
+    "StorageFailed",
 ]
 
 
@@ -40,6 +47,7 @@ class HookFailure(HookcellError):
         hook: The hook's name.
         point: The hook point, or None at registration.
         log: What a guest logged until then.
+        trace: When the failure rejects the run: what the chain's hooks did, this one last.
     """
 
     code = "hook"
@@ -48,6 +56,7 @@ class HookFailure(HookcellError):
         self.hook = hook
         self.point = point
         self.log = log
+        self.trace: tuple[TraceEntry, ...] = ()
         where = f" at {point}" if point else ""
         super().__init__(f"hook '{escape(hook)}'{where}: {reason}")
 
@@ -87,6 +96,12 @@ class StorageConflict(HookFailure):
     """The hook's storage was changed by somebody else during each of its attempts (G3)."""
 
     code = "storage_conflict"
+
+
+class StorageFailed(HookFailure):
+    """The hook's storage could not be read or written; ``__cause__`` is the storage's own error (G3)."""
+
+    code = "storage_failed"
 
 
 class ChainExhausted(HookFailure):

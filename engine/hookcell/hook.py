@@ -1,0 +1,359 @@
+"""What stands in a registry: trusted host hooks and sandboxed guest hooks, each with its failure policy.
+
+All per-hook work happens here, once: which points it implements, which fields cross at each, its config's bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
+
+from hookcell_sandbox.errors import ModuleRejected
+from hookcell_sandbox.guest_text import escape
+from hookcell_sandbox.limits import Limits, ModuleLimits
+
+from .codec import Encoded, Uncrossable, encode_value
+from .errors import ConfigInvalid
+from .manifest import Manifest, ManifestInvalid, fields_for, manifest_findings, parse_manifest
+from .points import ON_REQUEST_FIELDS, POINTS
+from .schemas import SchemaInvalid, SchemaMismatch, compile_schema
+
+if TYPE_CHECKING:
+    from hookcell_sandbox.admission import AdmissionPolicy
+    from hookcell_sandbox.program import Completion, Program
+
+    from .storage import StorageScope
+
+__all__ = [
+    "AgentHook",
+    "Crossing",
+    "FailurePolicy",
+    "GuestHook",
+    "GuestSandbox",
+    "HostHook",
+    "Replace",
+    "admission_policy",
+]
+
+FailurePolicy = Literal["raise", "deny", "skip"]
+"""What a hook's failure does (P11): reject the run, refuse the tool call, or carry on, recorded loudly."""
+
+_POLICIES: Final = frozenset({"raise", "deny", "skip"})
+_NAME_CHARACTERS: Final = 128
+
+
+class AgentHook(Protocol):
+    """A host hook: any object with a name and some of the nine methods, plain or ``async`` (P1).
+
+    ``pre_tool_call(ctx)``, ``post_tool_call(ctx, result)``, ``pre_generate(ctx)``, ``post_generate(ctx, result)``
+    return nothing, a mapping of outcome keys (``{"deny": "no"}``) or an `Outcome`. ``before_prompt(prompt, ctx)``,
+    ``before_tool(call, ctx)``, ``after_tool(result, ctx)``, ``after_response(response, ctx)``, ``on_error(error, ctx)``
+    return nothing or the value that replaces (C2); `Replace` where that value is ``None``. ``ctx`` is a `HookContext`.
+    """
+
+    @property
+    def name(self) -> str:
+        """Unique within a registry."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """An agent-class method's value where plain ``None`` would mean "keep" (C2)."""
+
+    value: object
+
+
+class GuestSandbox(Protocol):
+    """What a guest hook needs of `hookcell_sandbox.Sandbox`; a test's fake is a few lines."""
+
+    def load(self, wasm: bytes, policy: AdmissionPolicy, /) -> Program:
+        """Admit and compile; blocking. Raises `ModuleRejected`."""
+        ...
+
+    async def load_async(self, wasm: bytes, policy: AdmissionPolicy, /) -> Program:
+        """The same off the event loop."""
+        ...
+
+    async def run(self, program: Program, entry: str, payload: bytes, limits: Limits, /) -> Completion:
+        """One isolated call. Raises `SandboxError`."""
+        ...
+
+    def run_sync(self, program: Program, entry: str, payload: bytes, limits: Limits, /) -> Completion:
+        """The same for a plain thread."""
+        ...
+
+
+def admission_policy(limits: ModuleLimits | None = None) -> AdmissionPolicy:
+    """What a module must be to become a hook: entry points named as in `POINTS`, a manifest that reads well."""
+    from hookcell_sandbox.admission import AdmissionPolicy
+
+    return AdmissionPolicy(
+        entry_points=frozenset(POINTS), limits=limits or ModuleLimits(), check_manifest=manifest_findings
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostHook:
+    """A trusted hook in the host's own Python, as it stands in a registry.
+
+    Attributes:
+        name: Its name.
+        implementation: The object that was registered.
+        methods: Its bound method for each point it implements.
+        on_failure: Its failure policy.
+        edits_system_messages: Whether it may add, edit or remove system messages at generate points (P2). A host hook
+            is the host's own code, and injecting a system message is what many are for.
+    """
+
+    name: str
+    implementation: AgentHook
+    methods: Mapping[str, Callable[..., Any]]
+    on_failure: FailurePolicy = "raise"
+    edits_system_messages: bool = True
+
+    @classmethod
+    def of(cls, hook: AgentHook, *, on_failure: FailurePolicy = "raise") -> Self:
+        """Take an object's methods as they are now.
+
+        Raises:
+            TypeError: A method is not callable, or has the JavaScript SDK's spelling and would never be called.
+            ValueError: The name or the policy does not do.
+        """
+        methods: dict[str, Callable[..., Any]] = {}
+        for point in POINTS:
+            method = getattr(hook, point, None)
+            if callable(method):
+                methods[point] = method
+            elif method is not None:
+                raise TypeError(f"{point} of hook {hook.name!r} is {type(method).__name__}, not callable")
+            if callable(getattr(hook, _camel(point), None)):
+                raise TypeError(f"hook {hook.name!r} has {_camel(point)}, which is never called here; name it {point}")
+        check_policy(hook.name, on_failure, methods)
+        return cls(name=check_name(hook.name), implementation=hook, methods=methods, on_failure=on_failure)
+
+    @property
+    def points(self) -> frozenset[str]:
+        """The points it implements."""
+        return frozenset(self.methods)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossing:
+    """What crosses to a guest at one point, worked out once (G4).
+
+    Attributes:
+        fields: Context fields to encode.
+        received: The same as a set, for patches.
+        wants_moment: Whether ``now`` or ``seed`` are among them (G1).
+    """
+
+    fields: tuple[str, ...]
+    received: frozenset[str]
+    wants_moment: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GuestHook:
+    """An untrusted hook: a program, and what the host decided about it. Immutable; one may stand in many registries.
+
+    Attributes:
+        name: Its name; owner of its storage.
+        program: The compiled module; runs only in ``sandbox``.
+        sandbox: Where it runs.
+        manifest: What the module says of itself. It has no say in the failure policy (P11).
+        extra: Encoded ``config``, if there is one (G2).
+        crossings: What crosses at each point it implements.
+        limits: Of each call.
+        on_failure: Its failure policy.
+        edits_system_messages: The host's grant to touch system messages at generate points (P2).
+    """
+
+    name: str
+    program: Program
+    sandbox: GuestSandbox = field(repr=False)
+    manifest: Manifest = field(repr=False)
+    extra: Mapping[str, object] = field(repr=False)
+    crossings: Mapping[str, Crossing] = field(repr=False)
+    limits: Limits = field(repr=False)
+    on_failure: FailurePolicy = "raise"
+    edits_system_messages: bool = False
+
+    @classmethod
+    def load(
+        cls,
+        wasm: bytes | Path,
+        *,
+        sandbox: GuestSandbox,
+        name: str | None = None,
+        config: object = None,
+        limits: Limits | None = None,
+        on_failure: FailurePolicy = "raise",
+        edits_system_messages: bool = False,
+    ) -> Self:
+        """Admit and compile a module and make it a hook. Blocking; see `load_async`.
+
+        Args:
+            wasm: The module, or where it is.
+            sandbox: Where it will run.
+            name: Default: the manifest's name, else the file's, else the digest's first twelve digits.
+            config: JSON, checked against the manifest's schema and its defaults filled in; fixed from here on (G2).
+            limits: Of each call; default `Limits()`.
+            on_failure: See `FailurePolicy`.
+            edits_system_messages: Grant it to touch system messages at generate points (P2).
+
+        Raises:
+            ModuleRejected: The module is refused, with every finding. It is never skipped.
+            ConfigInvalid: The config does not fit.
+            ValueError: The name does not do, or the policy does not fit its points (P11).
+        """
+        data, stem = _read(wasm)
+        program = sandbox.load(data, admission_policy())
+        return cls.from_program(
+            program,
+            sandbox=sandbox,
+            name=name,
+            fallback_name=stem,
+            config=config,
+            limits=limits,
+            on_failure=on_failure,
+            edits_system_messages=edits_system_messages,
+        )
+
+    @classmethod
+    async def load_async(
+        cls,
+        wasm: bytes | Path,
+        *,
+        sandbox: GuestSandbox,
+        name: str | None = None,
+        config: object = None,
+        limits: Limits | None = None,
+        on_failure: FailurePolicy = "raise",
+        edits_system_messages: bool = False,
+    ) -> Self:
+        """As `load`, with admission and compilation off the event loop."""
+        data, stem = _read(wasm)
+        program = await sandbox.load_async(data, admission_policy())
+        return cls.from_program(
+            program,
+            sandbox=sandbox,
+            name=name,
+            fallback_name=stem,
+            config=config,
+            limits=limits,
+            on_failure=on_failure,
+            edits_system_messages=edits_system_messages,
+        )
+
+    @classmethod
+    def from_program(
+        cls,
+        program: Program,
+        *,
+        sandbox: GuestSandbox,
+        name: str | None = None,
+        fallback_name: str | None = None,
+        config: object = None,
+        limits: Limits | None = None,
+        on_failure: FailurePolicy = "raise",
+        edits_system_messages: bool = False,
+    ) -> Self:
+        """A hook of a program that ``sandbox`` loaded already. Arguments and errors as in `load`."""
+        try:
+            manifest = parse_manifest(program.manifest)
+        except ManifestInvalid as error:
+            raise ModuleRejected(error.findings, digest=program.digest) from error
+        name = check_name(name or manifest.name or fallback_name or program.digest[:12])
+        crossings = {point: _crossing(manifest, point) for point in POINTS if point in program.entry_points}
+        check_policy(name, on_failure, crossings)
+        return cls(
+            name=name,
+            program=program,
+            sandbox=sandbox,
+            manifest=manifest,
+            extra=_config(name, manifest, config),
+            crossings=crossings,
+            limits=limits or Limits(),
+            on_failure=on_failure,
+            edits_system_messages=edits_system_messages,
+        )
+
+    @property
+    def points(self) -> frozenset[str]:
+        """The points it implements: which of their names the module exports."""
+        return frozenset(self.crossings)
+
+    @property
+    def digest(self) -> str:
+        """sha256 of its module, hex."""
+        return self.program.digest
+
+    @property
+    def storage_scope(self) -> StorageScope | None:
+        """The scope of its storage, as the manifest asks; None if it has none (G3)."""
+        return self.manifest.storage
+
+    def with_policy(self, on_failure: FailurePolicy) -> Self:
+        """The same hook under another failure policy. Raises ``ValueError`` as `load` does."""
+        check_policy(self.name, on_failure, self.crossings)
+        return replace(self, on_failure=on_failure)
+
+
+def check_name(name: object) -> str:
+    """A hook's name: 1 to 128 printable characters, since it stands in errors, events and storage keys."""
+    if not isinstance(name, str):
+        raise TypeError(f"a hook's name is text, not {type(name).__name__}")
+    if not 1 <= len(name) <= _NAME_CHARACTERS or escape(name) != name:
+        raise ValueError(f"hook name '{escape(name)}' does not do; give 1 to {_NAME_CHARACTERS} printable characters")
+    return name
+
+
+def check_policy(name: str, policy: str, points: Mapping[str, object]) -> None:
+    """Refuse a policy that is none, and ``deny`` for a hook with a point that has no tool call to refuse (P11)."""
+    if policy not in _POLICIES:
+        raise ValueError(f"failure policy {policy!r} of hook {name!r}; use 'raise', 'deny' or 'skip'")
+    elsewhere = sorted(point for point in points if not POINTS[point].tool_point)
+    if policy == "deny" and elsewhere:
+        raise ValueError(
+            f"failure policy 'deny' of hook {name!r}: {', '.join(elsewhere)} has no tool call to refuse; "
+            "use 'raise' or 'skip', or register its tool points as a hook of their own"
+        )
+
+
+def _crossing(manifest: Manifest, point: str) -> Crossing:
+    fields = tuple(fields_for(manifest, POINTS[point]))
+    received = frozenset(fields)
+    return Crossing(fields=fields, received=received, wants_moment=not received.isdisjoint(ON_REQUEST_FIELDS))
+
+
+def _config(name: str, manifest: Manifest, config: object) -> Mapping[str, object]:
+    """The encoded config, validated and with its schema's defaults; nothing when there is neither config nor schema."""
+    if manifest.config is not None:
+        try:
+            config = compile_schema(manifest.config, hostile=True).validate({} if config is None else config)
+        except SchemaMismatch as error:
+            raise ConfigInvalid(hook=name, path=error.path, reason=error.reason) from error
+        except SchemaInvalid as error:
+            raise ConfigInvalid(hook=name, path="", reason=f"its schema is not acceptable: {error}") from error
+    elif config is None:
+        return {}
+    try:
+        return {"config": Encoded(encode_value(config))}
+    except Uncrossable as error:
+        raise ConfigInvalid(hook=name, path=error.path, reason=f"is a {error.type}, which cannot cross") from error
+
+
+def _read(wasm: bytes | Path) -> tuple[bytes, str | None]:
+    """The module's bytes and its file's stem. One byte over the limit is enough for admission to refuse it."""
+    if isinstance(wasm, bytes):
+        return wasm, None
+    with wasm.open("rb") as file:
+        return file.read(ModuleLimits().module_bytes + 1), wasm.stem
+
+
+def _camel(point: str) -> str:
+    first, *rest = point.split("_")
+    return first + "".join(word.capitalize() for word in rest)

@@ -1,0 +1,124 @@
+"""One host hook's turn in a chain: call it, read what it returned and what it changed (SEMANTICS P1, P2, P11, C2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from .context import HookContext
+from .errors import HookThrew, OutcomeInvalid
+from .guest_call import Draft, HostCall, Request
+from .hook import HostHook, Replace
+from .malformed import Malformed
+from .outcomes import ABSENT, Outcome, ThrownError, check_outcome
+from .patch import apply_patch, written_paths
+
+if TYPE_CHECKING:
+    from .merge import ChainState, Proposal
+    from .points import Point
+    from .trace import Moment
+
+__all__ = ["call_host"]
+
+# Fields that a method gets as a parameter: after ``ctx`` at pipeline points, before it at agent-class points.
+_SUBJECTS: Final = {
+    "post_tool_call": "result",
+    "post_generate": "result",
+    "before_prompt": "prompt",
+    "before_tool": "call",
+    "after_tool": "result",
+    "after_response": "response",
+    "on_error": "error",
+}
+_NOTHING: Final = Outcome()
+
+
+def call_host(
+    hook: HostHook, state: ChainState, moment: Callable[[], Moment], draft: Draft
+) -> Generator[Request, Any, Proposal]:
+    """Run a host hook and check what it came to.
+
+    Raises:
+        HookThrew: It threw; ``__cause__`` is what it threw. Cancellations pass through as they are.
+        OutcomeInvalid: What it returned or changed breaks a rule.
+    """
+    point = state.point
+
+    def given_moment() -> Moment:
+        draft.moment = moment()
+        return draft.moment
+
+    ctx = HookContext(point, state.context, copies=hook.on_failure != "raise", moment=given_moment)
+    subject = _SUBJECTS.get(point.name)
+    arguments = (ctx,) if subject is None else (ctx, ctx.subject(subject))
+    if point.family == "agent_class":
+        arguments = arguments[::-1]
+    draft.attempts = 1
+    try:
+        returned = yield HostCall(hook.methods[point.name], arguments)
+    except Exception as error:
+        raise HookThrew(hook=hook.name, point=point.name, name=type(error).__qualname__, message=str(error)) from error
+    finally:
+        state.edited()  # a trusted hook may have edited a message in place, also one that threw or was cancelled
+    try:
+        proposal = _proposal(hook, state, ctx, _outcome(returned, point, ctx, streaming=state.streaming))
+    except Malformed as error:
+        raise OutcomeInvalid(
+            hook=hook.name, point=point.name, path=error.path, reason=error.reason, hint=error.hint
+        ) from error
+    if proposal.mismatch is not None:
+        ctx.restore()
+    return proposal
+
+
+def _outcome(returned: object, point: Point, ctx: HookContext, *, streaming: bool) -> Outcome:
+    """What the hook returned, emitted and noted, as one outcome under the rules that guests keep (P8)."""
+    if isinstance(returned, Outcome):
+        given = {
+            key: value
+            for key in Outcome.__slots__
+            if (value := cast("object", getattr(returned, key))) is not ABSENT and (value or key not in _LISTS)
+        }
+        if "error" in given:
+            return returned
+    elif returned is None:
+        given = {}
+    elif point.family == "agent_class":
+        given = {"replace": returned.value if isinstance(returned, Replace) else returned}
+    elif isinstance(returned, Mapping):
+        given = dict(cast("Mapping[str, object]", returned))
+    else:
+        raise Malformed("", f"it is a {type(returned).__name__}", 'return nothing or a map such as {"deny": "reason"}')
+    if ctx.emitted:
+        given["events"] = [*cast("list[Any]", given.get("events", [])), *ctx.emitted]
+    if ctx.noted:
+        given["meta"] = {**cast("dict[str, Any]", given.get("meta", {})), **ctx.noted}
+    return check_outcome(given, point, streaming=streaming) if given else _NOTHING
+
+
+_LISTS: Final = frozenset({"patch", "events", "meta"})
+
+
+def _proposal(hook: HostHook, state: ChainState, ctx: HookContext, outcome: Outcome) -> Proposal:
+    if isinstance(outcome.error, ThrownError):
+        thrown = outcome.error
+        raise HookThrew(
+            hook=hook.name, point=state.point.name, name=thrown.name, message=thrown.message, stack=thrown.stack
+        )
+    if outcome.storage is not ABSENT:
+        raise Malformed("/storage", "a host hook has no storage of the engine's", "keep the value yourself")
+    fields = ctx.changes()
+    wrote = tuple(f"/{field}" for field in fields)
+    if outcome.patch:
+        point = state.point
+        patched = {**state.context, **fields}
+        fields |= apply_patch(patched, outcome.patch, roots=point.patch_roots, received=frozenset(point.fields))
+        wrote += written_paths(outcome.patch)
+    return state.propose(
+        hook.name,
+        outcome,
+        fields,
+        wrote,
+        messages_before=ctx.before("messages"),
+        edits_system_messages=hook.edits_system_messages,
+    )

@@ -1,4 +1,6 @@
-"""Builds hooks written in C, by the clang in the PyPI package ``ziglang``: ``python -m hookcell_guest.build_c SRC -o OUT``.
+"""Builds hooks written in C with the clang of the PyPI package ``ziglang``.
+
+``python -m hookcell_guest.build_c SOURCE -o OUT`` builds one.
 
 The same source gives the same bytes on every machine: no paths, no dates, no debug information, one pinned compiler.
 ``--all`` rebuilds the hooks that hookcell ships, ``--check`` does so elsewhere and fails where the bytes differ.

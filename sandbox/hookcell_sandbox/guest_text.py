@@ -61,7 +61,8 @@ class GuestLog:
     @cached_property
     def lines(self) -> tuple[str, ...]:
         """The log's lines, each escaped; a cut log ends with a line that says so."""
-        lines = [escape(line, characters=len(line)) for line in self.raw.split(b"\n")]
+        # A byte that is not UTF-8 becomes four characters, so this keeps every line whole.
+        lines = [escape(line, characters=4 * len(line)) for line in self.raw.split(b"\n")]
         if lines and not lines[-1]:
             lines.pop()
         if self.cut:

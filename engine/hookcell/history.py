@@ -59,8 +59,8 @@ class History(list[Message]):
         parts = self._parts
         for index, part in enumerate(parts):
             if part is None:
-                # Below the context and this list.
-                parts[index] = encode_value(self[index], path + pointer(index), enclosing=2)
+                # Three containers around it at most: the context, its state (C7) and this list.
+                parts[index] = encode_value(self[index], path + pointer(index), enclosing=3)
         self._whole = array_header(len(parts)) + b"".join(part for part in parts if part is not None)
         return self._whole
 

@@ -9,10 +9,11 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, NoReturn, cast
+from typing import Final, Literal, NoReturn
 
 from hookcell_sandbox.errors import Finding
 from hookcell_sandbox.guest_text import escape
+from hookcell_sandbox.limits import ModuleLimits
 
 from .points import ON_REQUEST_FIELDS, Point, field_names
 from .schemas import SchemaInvalid, compile_schema
@@ -23,6 +24,7 @@ __all__ = ["Manifest", "ManifestInvalid", "StorageScope", "fields_for", "manifes
 StorageScope = Literal["run", "session", "hook"]
 
 _SCOPES: Final = frozenset({"run", "session", "hook"})
+_BYTES: Final = ModuleLimits().manifest_bytes
 _DEPTH: Final = 64
 _NAME_CHARACTERS: Final = 100
 _NEEDS: Final = 100
@@ -97,11 +99,11 @@ def fields_for(manifest: Manifest, point: Point) -> tuple[str, ...]:
 
 def _read(raw: bytes) -> tuple[dict[str, object], list[Finding]]:
     """The section as a JSON object, or an empty one and why not."""
+    if len(raw) > _BYTES:
+        what = "bytes of the manifest"
+        return {}, [Finding(code="manifest_json", what=what, value=len(raw), limit=_BYTES, hint="shorten it")]
     try:
-        document = cast(
-            "object",
-            json.loads(raw.decode(), object_pairs_hook=_unique, parse_constant=_no_constant),
-        )
+        document: object = json.loads(raw.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
         _check_values(document)
     except (ValueError, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else escape(str(error))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from enum import Enum
 from typing import Final, cast
 
 from hookcell_sandbox.guest_text import escape
 
 from .codec import decode, pointer
+from .hints import foreign_key, kind_of
 from .malformed import Malformed
 from .points import DECIDING_KEYS, Point
 from .shapes import is_list, is_map
@@ -77,9 +77,6 @@ class Outcome:
     meta: dict[str, object] = field(default_factory=dict[str, object])
 
 
-_KEYS: Final = frozenset(each.name for each in fields(Outcome))
-
-
 def read_outcome(raw: bytes, point: Point, *, streaming: bool = False) -> Outcome:
     """The outcome in a guest's bytes.
 
@@ -127,7 +124,7 @@ def _as_map(value: object) -> Mapping[str, object]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise Malformed("", f"it is {_kind(value)}, not a map", 'return a map such as {"deny": "reason"}')
+        raise Malformed("", f"it is {kind_of(value)}, not a map", 'return a map such as {"deny": "reason"}')
     return cast("Mapping[str, object]", value)
 
 
@@ -149,7 +146,7 @@ def _check_keys(given: Mapping[str, object], point: Point, *, streaming: bool) -
     if not given.keys() <= point.keys or ("events" in given and not streaming):
         for key, value in given.items():
             if key not in point.keys:
-                raise _foreign_key(key, value, point)
+                raise foreign_key(key, value, point)
         hint = "the context's `streaming` says whether events may be emitted"
         raise Malformed("/events", "only a streamed run takes events", hint)
     deciding = DECIDING_KEYS & given.keys()
@@ -157,80 +154,23 @@ def _check_keys(given: Mapping[str, object], point: Point, *, streaming: bool) -
         raise Malformed("", f"it holds {' and '.join(sorted(deciding))} at once", "return one of them")
 
 
-def _foreign_key(key: object, value: object, point: Point) -> Malformed:
-    if not isinstance(key, str):
-        return Malformed("", f"a key of it is {_kind(key)}, not a string")
-    name = escape(key, characters=60)
-    allowed = ", ".join(sorted(point.keys))
-    if key in _KEYS:
-        return Malformed(pointer(key), f"'{name}' may not stand in an outcome of {point.name}", f"allowed: {allowed}")
-    hint = _hint(key, value, point) or f"allowed: {allowed}"
-    return Malformed(pointer(key), f"an outcome has no key '{name}'", hint)
-
-
-def _hint(key: str, value: object, point: Point) -> str | None:
-    """What the author most likely meant by an unknown key: said, never done (P8)."""
-    inner = _allowed_key_within(value, point)
-    if inner:
-        return f"put '{inner}' at the top of the outcome"
-    folded = key[:40].casefold().replace("_", "").replace("-", "")
-    for words, meant in _OTHER_WORDS:
-        if folded in words and meant in point.keys:
-            return _SAID_HERE[meant]
-    close = get_close_matches(folded, sorted(point.keys), n=1, cutoff=0.75)
-    return f"did you mean '{close[0]}'?" if close else None
-
-
-def _allowed_key_within(value: object, point: Point) -> str | None:
-    """An outcome key inside the map that stands under an unknown key, at most three maps down."""
-    level = [value]
-    for _ in range(3):
-        maps = [each for each in level if is_map(each)][:20]
-        for each in maps:
-            for key in sorted(DECIDING_KEYS - {"error"} | {"patch"}):
-                if key in each and key in point.keys:
-                    return key
-        level = [child for each in maps for child in list(each.values())[:20]]
-    return None
-
-
-# Words of other hook systems for what an outcome says here.
-_OTHER_WORDS: Final = (
-    (frozenset({"decision", "permissiondecision", "permission", "behavior", "action", "verdict"}), "deny"),
-    (frozenset({"block", "blocked", "denied", "reject", "refuse", "allow", "approve", "continue", "reason"}), "deny"),
-    (frozenset({"args", "arguments", "updatedinput", "toolinput", "modifiedinput", "params"}), "input"),
-    (frozenset({"output", "updatedoutput", "toolresult", "tooloutput", "value"}), "result"),
-    (frozenset({"output", "value", "prompt", "call", "response", "systemprompt"}), "replace"),
-    (frozenset({"messages", "metadata", "request", "state"}), "patch"),
-    (frozenset({"emit", "event"}), "events"),
-)
-_SAID_HERE: Final = {
-    "deny": 'return {"deny": reason} to stop the call and nothing to let it go on',
-    "input": 'return {"input": args} to change the arguments',
-    "result": 'return {"result": value} to give the result',
-    "replace": 'return {"replace": value} to replace the value',
-    "patch": "change it by a patch",
-    "events": "return them as 'events'",
-}
-
-
 def _text(value: object, path: str) -> str:
     if not isinstance(value, str):
-        raise Malformed(path, f"it is {_kind(value)}, not a string")
+        raise Malformed(path, f"it is {kind_of(value)}, not a string")
     return value
 
 
 def _map(value: object, path: str) -> dict[str, object]:
     if is_map(value):
         return value
-    raise Malformed(path, f"it is {_kind(value)}, not a map")
+    raise Malformed(path, f"it is {kind_of(value)}, not a map")
 
 
 def _list(value: object, path: str, most: int) -> list[object]:
     if isinstance(value, tuple):
         value = list(cast("tuple[object, ...]", value))
     if not is_list(value):
-        raise Malformed(path, f"it is {_kind(value)}, not a list")
+        raise Malformed(path, f"it is {kind_of(value)}, not a list")
     if len(value) > most:
         raise Malformed(path, f"it holds {len(value):_} items (limit {most:_})", "return fewer")
     return value
@@ -259,7 +199,7 @@ def _replacement(value: object, point: Point) -> object:
         return value
     wanted = "a string or {output, isError}" if point.name == "after_tool" else "a string"
     hint = "return no value to keep it" if value is None else None
-    raise Malformed("/replace", f"it is {_kind(value)}, where {point.name} takes {wanted}", hint)
+    raise Malformed("/replace", f"it is {kind_of(value)}, where {point.name} takes {wanted}", hint)
 
 
 def _call(value: object) -> dict[str, object]:
@@ -277,7 +217,7 @@ def _tool_output(given: dict[str, object]) -> dict[str, object]:
     _only(given, {"output", "isError"}, "/replace")
     _needed(given, "output", "/replace")
     if "isError" in given and not isinstance(given["isError"], bool):
-        raise Malformed("/replace/isError", f"it is {_kind(given['isError'])}, not true or false")
+        raise Malformed("/replace/isError", f"it is {kind_of(given['isError'])}, not true or false")
     return given
 
 
@@ -304,7 +244,7 @@ def _events(value: object) -> tuple[dict[str, object], ...]:
         event = _map(each, f"/events/{index}")
         kind = _needed(event, "type", f"/events/{index}")
         if not isinstance(kind, str) or kind not in EVENT_TYPES:
-            name = escape(kind, characters=40) if isinstance(kind, str) else _kind(kind)
+            name = escape(kind, characters=40) if isinstance(kind, str) else kind_of(kind)
             hint = f"a hook emits {' and '.join(sorted(EVENT_TYPES))} alone"
             raise Malformed(f"/events/{index}/type", f"'{name}' is no event that a hook may emit", hint)
         events.append(event)
@@ -321,19 +261,3 @@ def _only(given: Mapping[str, object], keys: set[str], path: str) -> None:
     for key in given:
         if key not in keys:
             raise Malformed(path + pointer(key), f"no such key here (allowed: {', '.join(sorted(keys))})")
-
-
-_KINDS: Final[Mapping[type, str]] = {
-    bool: "a boolean",
-    int: "a number",
-    float: "a number",
-    str: "a string",
-    bytes: "bytes",
-    list: "a list",
-}
-
-
-def _kind(value: object) -> str:
-    if value is None:
-        return "null"
-    return "a map" if is_map(value) else _KINDS.get(type(value)) or f"a Python {escape(type(value).__qualname__)}"

@@ -26,10 +26,11 @@ class CompileLimits:
     """What compiling may cost. A module that needs more is refused with ``compile_limit``.
 
     Attributes:
-        cpu_seconds: CPU time of one module. The largest honest ones (QuickJS, 1.1 MB) take about two; 60 KB of nested
-            loops take minutes.
+        cpu_seconds: CPU time of one module, counted in whole seconds, so up to one more. QuickJS (1 MB, about the
+            largest honest module) takes three; 60 KB of nested loops take minutes.
         wall_seconds: Time of one module by the clock, which also ends a child that hangs.
-        address_space_bytes: Of the child, Python and wasmtime included (about 50 MiB).
+        address_space_bytes: Of the child, Python and wasmtime included: 50 MiB at rest, 150 MiB with QuickJS. A child
+            that is left with more than a quarter of it is replaced.
         module_bytes: The most that is sent to the child; admission has its own, lower bound.
         artifact_bytes: The most that compiled code may have.
         workers: Children, so compiles at once.

@@ -342,6 +342,23 @@ def test_a_cache_that_takes_nothing_does_not_stop_a_load(
         assert answer(engine, made.load(engine, answering(42), digest(answering(42)))) == 42
 
 
+@linux
+def test_loads_and_refusals_leave_no_descriptor_and_no_child_behind(engine: wasmtime.Engine, tmp_path: Path) -> None:
+    module = answering(42)
+    with compiler(cache=ArtifactCache(tmp_path / "cache")) as made:
+        made.load(engine, module, digest(module))
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        for number in range(200):
+            made.load(engine, module, digest(module))
+            refusal(made, engine, answering(number)[:-1])
+        assert refusal(made, engine, BOMBS["40,000 nested loops with parameters"]) == "compile_limit"
+        made.start()
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
+        made.close()
+        # The child's three pipes.
+        assert len(list(Path("/proc/self/fd").iterdir())) == before - 3
+
+
 def while_compiling(
     made: Compiler, engine: wasmtime.Engine, starts: list[subprocess.Popen[bytes]], act: object
 ) -> BaseException | None:

@@ -12,6 +12,8 @@ from .errors import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from .binary import Malformed
+
 __all__ = ["FINDING_CODES", "FindingCode", "Findings"]
 
 FINDINGS_KEPT = 100
@@ -151,6 +153,10 @@ class Findings:
         """Note a finding of our own table. ``what`` and a text ``value`` are escaped already."""
         hint = hint or FINDING_CODES[code].hint
         self._keep(Finding(code=code, what=what, value=value, limit=limit, hint=hint))
+
+    def malformed(self, where: str, bad: Malformed, *, hint: str | None = None) -> None:
+        """Note what stopped the reading of ``where``."""
+        self.add(bad.code, f"{where}: {bad.what} at byte {bad.offset:_}", value=bad.value, hint=hint)
 
     def extend(self, findings: Iterable[Finding]) -> None:
         """Note findings that somebody else made, under the same bound."""

@@ -82,7 +82,7 @@ def read_module(wasm: bytes, *, limits: ModuleLimits, manifest_section: str, fin
     except Malformed as bad:
         # The head of a section: without a size there is no next one.
         hint = "cut short, or something was added after the last section"
-        findings.add(bad.code, f"section {len(module.sections)}: {bad.what} at byte {bad.offset:_}", hint=hint)
+        findings.malformed(f"section {len(module.sections)}", bad, hint=hint)
     if module.custom_bytes > limits.custom_bytes:
         findings.add("custom_too_large", "custom sections, bytes", value=module.custom_bytes, limit=limits.custom_bytes)
     _check_counts(module, findings)
@@ -158,7 +158,7 @@ def _content(reader: SectionReader) -> None:
             reader.findings.add("trailing_bytes", f"bytes left in the {section} section", value=reader.left)
             reader.partial = True
     except Malformed as bad:
-        reader.findings.add(bad.code, f"{section} section: {bad.what} at byte {bad.offset:_}", value=bad.value)
+        reader.findings.malformed(f"{section} section", bad)
         reader.partial = True
     if reader.partial:
         reader.module.partial.add(section)
@@ -171,7 +171,7 @@ def _custom(reader: SectionReader, manifest_section: str) -> str:
     try:
         raw = reader.name("name of a custom section")
     except Malformed as bad:
-        findings.add(bad.code, f"custom section: {bad.what} at byte {bad.offset:_}")
+        findings.malformed("custom section", bad)
         return "?"
     if raw == manifest_section.encode():
         if reader.left > limits.manifest_bytes:

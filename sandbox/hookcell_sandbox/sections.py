@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .binary import Malformed
 from .guest_text import escape
-from .shape import Global, Import
+from .shape import Constant, Global, Import
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -103,7 +103,8 @@ def _globals(reader: SectionReader) -> None:
     for index in reader.entries(reader.limits.globals, "too_many_globals", "globals"):
         where = f"global {index}"
         shape = reader.global_type(where)
-        reader.module.globals.append(Global(shape.type, shape.mutable, reader.constant(where)))
+        initial = Constant(*reader.constant(where))
+        reader.module.globals.append(Global(shape.type, shape.mutable, initial))
 
 
 def _exports(reader: SectionReader) -> None:
@@ -135,7 +136,7 @@ def _elements(reader: SectionReader) -> None:
         active, explicit, expressions = not flags & 1, bool(flags & 2), bool(flags & 4)
         if active:
             reader.use("table", reader.u32() if explicit else 0, where)
-            reader.constant(f"offset of {where}")
+            reader.constant(where)
         else:
             reader.module.features.add("bulk_memory")
         if explicit or expressions:
@@ -195,7 +196,7 @@ def _code(reader: SectionReader) -> None:
             _locals(reader, index)
         except Malformed as bad:
             # A body's own size says where the next one begins, so one bad body hides nothing about the others.
-            reader.findings.add(bad.code, f"locals of function {index}: {bad.what} at byte {bad.offset:_}")
+            reader.findings.malformed(f"locals of function {index}", bad)
         reader.offset, reader.end = body + size, section_end
 
 
@@ -219,10 +220,12 @@ def _locals(reader: SectionReader, function: int) -> None:
             limit=LOCAL_GROUPS_READ,
         )
         return
-    total = 0
-    for _ in range(groups):
-        total += reader.u32()
-        reader.value_type(where)
+    total = reader.short_locals(groups)
+    if total is None:
+        total = 0
+        for _ in range(groups):
+            total += reader.u32()
+            reader.value_type(where)
     module.most_locals = max(module.most_locals, total)
     if total > limit:
         reader.findings.add("too_many_locals", f"locals of {where}", value=total, limit=limit)
@@ -260,7 +263,7 @@ def _data_head(reader: SectionReader, where: str) -> None:
         reader.module.features.add("bulk_memory")  # Only a padded flag comes here.
         return
     reader.use("memory", reader.u32() if flags == 2 else 0, where)
-    reader.constant(f"offset of {where}")
+    reader.constant(where)
 
 
 def _kind(reader: SectionReader, where: str) -> str:

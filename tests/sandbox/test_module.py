@@ -294,6 +294,29 @@ def test_locals_are_added_up_without_being_expanded() -> None:
     assert [finding.code for finding in report.findings] == ["too_many_locals"]
 
 
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [(127, I32), (1, F64)],
+        [(128, I32)],
+        [(1, I32), (200, I64), (3, F32)],
+        [(2, FUNCREF), (5, I32), (1, EXTERNREF)],
+        [(0, I64), (0, I32)],
+    ],
+)
+def test_locals_are_added_up_alike_in_short_and_long_form(groups: list[tuple[int, int]]) -> None:
+    report = inspect(hook(code=vec([body(groups=groups), body()])), POLICY)
+    assert not report.findings
+    assert report.most_locals == sum(count for count, _ in groups)
+    assert ("reference_types" in report.features) == any(kind in (FUNCREF, EXTERNREF) for _, kind in groups)
+
+
+def test_locals_that_leave_their_body_are_not_read_from_the_next_one() -> None:
+    short = u(3) + u(2) + b"\x01\x7f"
+    report = inspect(hook(code=vec([short, body()])), POLICY)
+    assert [finding.code for finding in report.findings] == ["truncated"]
+
+
 def test_counts_of_four_billion_are_refused_by_their_number() -> None:
     for section in ("type", "function", "table", "memory", "global", "export", "element", "code", "data"):
         report = inspect(hook(**{section: u(2**32 - 1)}), POLICY)

@@ -69,6 +69,11 @@ class Replace:
 class GuestSandbox(Protocol):
     """What a guest hook needs of `hookcell_sandbox.Sandbox`; a test's fake is a few lines."""
 
+    @property
+    def limits(self) -> Limits:
+        """Of a call that names none."""
+        ...
+
     def load(self, wasm: bytes, policy: AdmissionPolicy, /) -> Program:
         """Admit and compile; blocking. Raises `ModuleRejected`."""
         ...
@@ -200,7 +205,7 @@ class GuestHook:
             sandbox: Where it will run.
             name: Default: the manifest's name, else the file's, else the digest's first twelve digits.
             config: JSON, checked against the manifest's schema and its defaults filled in; fixed from here on (G2).
-            limits: Of each call; default `Limits()`.
+            limits: Of each call; default: the sandbox's.
             on_failure: See `FailurePolicy`.
             edits_system_messages: Grant it to touch system messages at generate points (P2).
 
@@ -276,7 +281,7 @@ class GuestHook:
             manifest=manifest,
             extra=_config(name, manifest, config),
             crossings=crossings,
-            limits=limits or Limits(),
+            limits=limits or sandbox.limits,
             on_failure=on_failure,
             edits_system_messages=edits_system_messages,
         )

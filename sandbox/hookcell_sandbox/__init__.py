@@ -1,8 +1,13 @@
-"""Runs one untrusted WebAssembly call: bytes in, bytes out, under limits. Knows nothing of hooks."""
+"""Runs one untrusted WebAssembly call: bytes in, bytes out, under limits. Knows nothing of hooks.
+
+What needs wasmtime is imported when it is first asked for: looking at a module, or at this package's errors and
+limits, costs none of its start-up time.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from .admission import AdmissionPolicy, ModuleReport, admit, inspect
-from .artifacts import ArtifactCache
-from .compiler import CompileLimits
 from .errors import (
     DeadlineExceeded,
     Finding,
@@ -23,8 +28,12 @@ from .errors import (
 from .guest_text import GuestLog, escape
 from .limits import Limits, ModuleLimits
 from .program import Completion, Program
-from .sandbox import Runner, Sandbox
-from .settings import EngineSettings
+
+if TYPE_CHECKING:
+    from .artifacts import ArtifactCache
+    from .compiler import CompileLimits
+    from .sandbox import Runner, Sandbox
+    from .settings import EngineSettings
 
 __all__ = [
     "AdmissionPolicy",
@@ -58,3 +67,19 @@ __all__ = [
     "escape",
     "inspect",
 ]
+
+_WITH_WASMTIME = {
+    "ArtifactCache": ".artifacts",
+    "CompileLimits": ".compiler",
+    "EngineSettings": ".settings",
+    "Runner": ".sandbox",
+    "Sandbox": ".sandbox",
+}
+
+
+def __getattr__(name: str) -> object:
+    module = _WITH_WASMTIME.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(module, __name__), name)
+    return value

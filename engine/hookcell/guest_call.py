@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -72,8 +71,7 @@ class Draft:
         self.notes: list[str] = []
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StorageAccess:
+class StorageAccess(NamedTuple):
     """Where a chain's guests keep their values.
 
     Attributes:

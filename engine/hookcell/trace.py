@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hookcell_sandbox.guest_text import EMPTY_LOG, GuestLog
 
@@ -20,10 +20,6 @@ HookKind = Literal["host", "guest"]
 OutcomeKind = Literal["nothing", "changed", "deny", "result", "input", "replace", "mismatch", "failed"]
 """What one hook came to. ``changed`` is a patch, a mutation or a note without a deciding key; ``mismatch`` is P6's."""
 DecisionKind = Literal["proceed", "denied", "replaced", "validation", "hook_failed"]
-
-
-def _none() -> Mapping[str, object]:
-    return _NO_FIELDS
 
 
 _NO_FIELDS: Mapping[str, object] = MappingProxyType({})
@@ -57,9 +53,8 @@ class ArgumentsMismatch:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceEntry:
-    """What one hook did in one chain run.
+class TraceEntry(NamedTuple):
+    """What one hook did in one chain run. A named tuple, since a frozen dataclass takes four times as long to make.
 
     Attributes:
         hook: Its name.
@@ -93,7 +88,12 @@ class TraceEntry:
     failure: str | None = None
     notes: tuple[str, ...] = ()
     moment: Moment | None = None
-    log: GuestLog = field(default=EMPTY_LOG, repr=False)
+    log: GuestLog = EMPTY_LOG
+
+    def __repr__(self) -> str:
+        """Without the log, so that an entry in an error report shows none of it."""
+        fields = zip(self._fields, self, strict=True)
+        return f"TraceEntry({', '.join(f'{name}={value!r}' for name, value in fields if name != 'log')})"
 
     def record(self) -> dict[str, object]:
         """The entry as JSON, camelCase, without the log."""
@@ -116,9 +116,8 @@ class TraceEntry:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """What the hooks of one point came to, in their order.
+class Decision(NamedTuple):
+    """What the hooks of one point came to, in their order. A named tuple for the same reason.
 
     Attributes:
         point: The hook point.
@@ -149,10 +148,10 @@ class Decision:
     rewritten_by: tuple[str, ...] = ()
     mismatch: ArgumentsMismatch | None = None
     failures: tuple[HookFailure, ...] = ()
-    fields: Mapping[str, object] = field(default_factory=_none)
+    fields: Mapping[str, object] = _NO_FIELDS
     appended: tuple[dict[str, object], ...] = ()
     events: tuple[dict[str, object], ...] = ()
-    meta: Mapping[str, object] = field(default_factory=_none)
+    meta: Mapping[str, object] = _NO_FIELDS
     trace: tuple[TraceEntry, ...] = ()
     moment: Moment | None = None
 

@@ -1,0 +1,34 @@
+"""What ends a command, and with which exit code."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["EXIT_DECIDED", "EXIT_INTERRUPTED", "EXIT_PIPE", "EXIT_REFUSED", "EXIT_USAGE", "CommandFailed", "Misused"]
+
+EXIT_REFUSED: Final = 1
+"""Something that was given is refused: a module, a config, a line of recorded runs."""
+
+EXIT_USAGE: Final = 2
+"""The command line cannot be carried out: an unknown option, a file that is not there."""
+
+EXIT_DECIDED: Final = 3
+"""Only with ``--exit-code``: a hook denied a call, or failed."""
+
+EXIT_INTERRUPTED: Final = 130
+"""Ctrl-C, as a shell counts it: 128 + SIGINT."""
+
+EXIT_PIPE: Final = 141
+"""Whoever read the output has gone, as a shell counts it: 128 + SIGPIPE."""
+
+
+class CommandFailed(Exception):
+    """Ends the command with a message for a person. What a guest or a file wrote is escaped in it already."""
+
+    exit_code = EXIT_REFUSED
+
+
+class Misused(CommandFailed):
+    """The command line itself is at fault."""
+
+    exit_code = EXIT_USAGE

@@ -110,7 +110,12 @@ def _fill_run(run: argparse.ArgumentParser) -> None:
         "refuse that tool call, or end that run, which is what an agent does unless told otherwise",
     )
     limits = run.add_argument_group("limits of each call")
-    limits.add_argument("--fuel", type=int, metavar="N", help=f"instructions, about (default {_DEFAULTS.fuel:,})")
+    limits.add_argument(
+        "--fuel",
+        type=int,
+        metavar="N",
+        help=f"instructions, about (default {_DEFAULTS.fuel:,}); each KiB of context adds {_DEFAULTS.fuel_per_kib:,}",
+    )
     limits.add_argument(
         "--deadline", type=int, metavar="MS", help=f"wall clock in milliseconds (default {_DEFAULTS.deadline_ms:,})"
     )

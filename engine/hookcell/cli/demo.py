@@ -24,8 +24,8 @@ DEMO_HOOKS: Final = ("guard", "defaults", "redact")
 _EXAMPLES: Final = 3
 
 _INTRODUCTION: Final = """\
-A bookshop's support agent was recorded. Three hooks that nobody has to trust now
-look at each of its tool calls, each in a sandbox of its own:
+A bookshop's support agent was recorded. Three hooks that nobody has to trust
+now look at each of its tool calls, each in a sandbox of its own:
   guard     denies calls by tool and by the size of an argument
   defaults  fills in arguments that the model left out
   redact    masks e-mail addresses, cards and phones in what tools return

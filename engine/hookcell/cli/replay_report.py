@@ -13,6 +13,7 @@ from hookcell_sandbox.guest_text import escape
 
 from .table import Column, table
 from .tally import HookTally, Tally, percentile
+from .terminal import folded
 
 if TYPE_CHECKING:
     from hookcell.hook import GuestHook
@@ -51,12 +52,12 @@ class Report:
     def lines(self, terminal: Terminal) -> list[str]:
         """The report for a person."""
         return [
-            *self._head(),
+            *(line for text in self._head() for line in folded(text, terminal.columns, rest="  ")),
             "",
             *self._table(terminal),
             *self._failures(terminal),
             *self._cost(terminal),
-            *self._notes(),
+            *(line for text in self._notes() for line in folded(text, terminal.columns, rest="  ")),
         ]
 
     def _head(self) -> list[str]:
@@ -74,18 +75,16 @@ class Report:
     def _table(self, terminal: Terminal) -> list[str]:
         total = self.tally.total
         micro = "µs" if terminal.unicode else "us"
-        named = [("denied", total.denied), ("replaced", total.replaced), ("rewritten", total.rewritten)]
-        # What the hooks at hand never do is left out, so that the table fits 80 columns.
-        named += [(name, count) for name, count in (("changed", total.changed), ("misfits", total.mismatched)) if count]
-        effects = [name for name, _ in named]
+        # What the hooks at hand never do is left out of the rarer columns, so that the table fits 80.
+        rarer = [name for name, count in (("changed", total.changed), ("misfits", total.mismatched)) if count]
+        effects = ["denied", "replaced", "rewritten", *rarer, "failed"]
         columns = [Column(head="hook", right=False, least=8), Column(head="calls")]
-        columns += [Column(head=name) for name in (*effects, "failed")]
-        columns += [Column(head=head) for head in ("fuel p50", "p99", f"{micro} p50", "p99")]
+        columns += [Column(head=name) for name in effects]
+        columns += [Column(head=head, group=group) for group in ("fuel", micro) for head in ("p50", "p99")]
         rows = [(name, each) for name, each in self.tally.hooks.items()]
         rows += [("total", total)] if len(rows) > 1 else []
         lines = table(columns, [_row(name, each, effects) for name, each in rows], width=terminal.columns)
-        lines[0] = terminal.paint(lines[0], "bold")
-        return lines
+        return [*(terminal.paint(line, "bold") for line in lines[:2]), *lines[2:]]
 
     def _failures(self, terminal: Terminal) -> list[str]:
         lines: list[str] = []
@@ -97,7 +96,7 @@ class Report:
                 lines.append(terminal.paint(head, "red"))
                 first = tally.first[code]
                 where = f"{escape(first.run_id, characters=40)}, message {first.index}"
-                lines.append(f"  first in {where}: {first.message}")
+                lines += folded(f"first in {where}: {first.message}", terminal.columns, first="  ", rest="  ")
         return ["", *lines] if lines else []
 
     def _cost(self, terminal: Terminal) -> list[str]:
@@ -177,6 +176,7 @@ def _row(name: str, tally: HookTally, effects: Sequence[str]) -> list[str]:
         "rewritten": tally.rewritten,
         "changed": tally.changed,
         "misfits": tally.mismatched,
+        "failed": tally.failed,
     }
     figures = [
         percentile(tally.fuel, 50),
@@ -188,9 +188,21 @@ def _row(name: str, tally: HookTally, effects: Sequence[str]) -> list[str]:
         name,
         f"{tally.calls:,}",
         *(f"{counts[effect]:,}" for effect in effects),
-        f"{tally.failed:,}",
-        *(_DASH if figure is None else f"{figure:,.0f}" for figure in figures),
+        *(_DASH if figure is None else _short(figure) for figure in figures),
     ]
+
+
+def _short(figure: float) -> str:
+    """At most five columns, three digits of it right; the JSON has it all."""
+    if round(figure) < 10_000:
+        return f"{figure:,.0f}"
+    for unit in ("k", "M", "G"):
+        figure /= 1000
+        if figure < 99.95:
+            return f"{figure:.1f}{unit}"
+        if figure < 999.5:
+            return f"{figure:.0f}{unit}"
+    return f"{figure:,.0f}G"
 
 
 def _figures(tally: HookTally) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +12,7 @@ from hookcell_sandbox.guest_text import escape
 from hookcell_sandbox.limits import KIB, MIB, ModuleLimits
 
 from .table import Column, table
+from .terminal import folded
 
 if TYPE_CHECKING:
     from hookcell_sandbox.admission import ModuleReport
@@ -32,6 +32,7 @@ _NEVER: Final = (
     "see credentials or endpoints: they never cross",
     "run on without end: fuel, wall clock, memory and output are bounded",
 )
+_NOT_RUN: Final = "Nothing of it was compiled or run. Its code is checked once more when a sandbox first loads it."
 _DECISIONS: Final = {
     "deny": "deny the call",
     "result": "put a result in place of the tool's",
@@ -54,11 +55,14 @@ def sheet_lines(report: ModuleReport, manifest: Manifest | None, *, file: str, t
     lines = [f"{terminal.paint(file, 'bold')}: {verdict}", *_identity(report, manifest)]
     if report.findings:
         lines += ["", terminal.paint("Why it is refused", "bold")]
-        lines += [line for finding in report.findings for line in _wrapped(str(finding), terminal.columns)]
+        for finding in report.findings:
+            lines += folded(str(finding), terminal.columns, first="  ", rest="    ")
     if admitted and manifest is not None:
         lines += ["", terminal.paint("It can", "bold"), *_can(report, manifest, terminal)]
         lines += ["", terminal.paint("It can never", "bold"), *(f"  {each}" for each in _NEVER)]
     lines += ["", terminal.paint("Size against limits", "bold"), *_sizes(report, terminal)]
+    if admitted:
+        lines += ["", *folded(_NOT_RUN, terminal.columns)]
     return lines
 
 
@@ -152,19 +156,9 @@ def _properties(schema: dict[str, object]) -> str:
     return ", ".join(shown) + more
 
 
-def _labelled(label: str, text: str, terminal: Terminal, *, lead: int = 4) -> Iterator[str]:
+def _labelled(label: str, text: str, terminal: Terminal, *, lead: int = 4) -> list[str]:
     head = " " * lead + label.ljust(_LABEL)
-    for index, line in enumerate(_folded(text, terminal.columns - len(head))):
-        yield (head if index == 0 else " " * len(head)) + line
-
-
-def _wrapped(text: str, columns: int) -> Iterator[str]:
-    for index, line in enumerate(_folded(text, columns - 4)):
-        yield ("  " if index == 0 else "    ") + line
-
-
-def _folded(text: str, columns: int) -> list[str]:
-    return textwrap.wrap(text, max(columns, 20), break_on_hyphens=False) or [""]
+    return folded(text, terminal.columns, first=head, rest=" " * len(head))
 
 
 def _sizes(report: ModuleReport, terminal: Terminal) -> list[str]:

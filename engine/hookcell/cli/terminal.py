@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 import time
 import unicodedata
 from collections.abc import Mapping
 from typing import Final, Literal, TextIO
 
-__all__ = ["Progress", "Style", "Terminal", "clipped", "columns_of", "padded"]
+__all__ = ["Progress", "Style", "Terminal", "clipped", "columns_of", "folded", "padded"]
 
 Style = Literal["bold", "dim", "red", "green", "yellow"]
 
@@ -132,6 +133,22 @@ def clipped(text: str, columns: int) -> str:
         if taken > columns - 1:
             return f"{text[:index]}…"
     return text
+
+
+def folded(text: str, columns: int, *, first: str = "", rest: str = "") -> list[str]:
+    """The text in lines of at most ``columns``, the first behind ``first`` and the others behind ``rest``.
+
+    A word that is longer, such as a path, stays whole so that it can be copied.
+    """
+    lines = textwrap.wrap(
+        text,
+        max(columns, 20 + len(rest)),
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return lines or [first.rstrip()]
 
 
 def _cell(character: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ __all__ = [
     "awaited",
     "collector_off",
     "measure",
+    "one_processor",
     "ratio_of",
     "timed",
     "warm_calls",
@@ -101,6 +103,24 @@ def collector_off() -> Generator[None]:
         yield
     finally:
         gc.enable()
+
+
+@contextmanager
+def one_processor() -> Generator[None]:
+    """Keep this process, and the children that it starts inside, on one processor, where the system has such a call.
+
+    Two processors of a shared machine are slowed at different times and by half, and then a program on one of them
+    cannot be compared with a program on the other.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def timed(call: Callable[[], object]) -> Batch:

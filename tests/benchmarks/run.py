@@ -18,7 +18,7 @@ from typing import Any
 from lateness import lateness
 from parallel import threads_2_vs_1
 from ratios import RATIOS
-from rounds import measure, ratio_of
+from rounds import measure, one_processor, ratio_of
 from variants import workshop
 
 __all__ = ["Effort", "Report", "main", "measure_all"]
@@ -65,7 +65,7 @@ class Report:
 
 def measure_all(effort: Effort) -> Report:
     """Everything in one run."""
-    with workshop() as made:
+    with one_processor(), workshop() as made:
         samples = measure(
             made.variants, rounds=effort.rounds, share=effort.share, progress=_progress("calls", effort.rounds)
         )

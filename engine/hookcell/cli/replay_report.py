@@ -5,7 +5,7 @@ The object's keys are stable: they may become more, and none changes its meaning
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -39,13 +39,15 @@ class Report:
         tally: What was counted.
         seconds: Wall clock of the replay, reading included, loading not.
         unreached: Points of the hooks that a replay does not reach, by hook.
+        without_config: Hooks that take a config and were given none.
     """
 
     source: str
     hooks: Sequence[GuestHook]
     tally: Tally
     seconds: float
-    unreached: dict[str, list[str]]
+    unreached: Mapping[str, Sequence[str]]
+    without_config: Sequence[str]
 
     # --- text -------------------------------------------------------------------------------------------------------
 
@@ -127,6 +129,7 @@ class Report:
             f"{name} was not called at {', '.join(points)}: a recorded run has nothing for that."
             for name, points in self.unreached.items()
         ]
+        notes += [f"{name} takes a config and had none: --config {name}=FILE" for name in self.without_config]
         if tally.refused:
             notes.append(f"{_count(tally.refused, 'line')} of {self.source} could not be replayed whole.")
         return notes
@@ -162,7 +165,8 @@ class Report:
             ],
             "total": _figures(total),
             "unread": dict(tally.unread),
-            "unreached": self.unreached,
+            "unreached": dict(self.unreached),
+            "withoutConfig": list(self.without_config),
             "refusals": [{"line": number, "reason": reason} for number, reason in tally.refusals],
             "examples": [example.record() for example in examples],
             "seconds": round(self.seconds, 3),

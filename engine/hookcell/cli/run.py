@@ -112,6 +112,7 @@ def _replay_file(
         tally=tally,
         seconds=time.perf_counter() - started,
         unreached=_unreached(hooks),
+        without_config=_without_config(wanted.asked, hooks),
     )
     return report, examples.chosen()
 
@@ -196,6 +197,14 @@ def _unreached(hooks: Sequence[GuestHook]) -> dict[str, list[str]]:
         for hook in hooks
         if hook.points.difference(REPLAYED_POINTS)
     }
+
+
+def _without_config(asked: Asked, hooks: Sequence[GuestHook]) -> list[str]:
+    return [
+        hook.name
+        for hook, path in zip(hooks, asked.modules, strict=True)
+        if hook.manifest.config is not None and asked.configs.keys().isdisjoint((hook.name, path.stem))
+    ]
 
 
 def _exit_code(wanted: Run, tally: Tally) -> int:

@@ -321,6 +321,13 @@ def test_a_config_reaches_its_hook_by_manifest_name_or_file_name(cli: Cli, runs:
         assert cli("run", hook, "--on", runs, "--config", given, "--json").json["total"]["denied"] == 2
 
 
+def test_a_hook_that_takes_a_config_and_had_none_is_told_of(cli: Cli, runs: Path, no_deletes: str) -> None:
+    said = "guard takes a config and had none: --config guard=FILE"
+    assert said in cli("run", GUARD, "--on", runs).out
+    assert said not in cli("run", GUARD, "--on", runs, no_deletes).out
+    assert cli("run", GUARD, REDACT, "--on", runs, "--json", no_deletes).json["withoutConfig"] == ["redact"]
+
+
 def test_a_config_that_does_not_fit_is_refused_with_its_place(cli: Cli, runs: Path) -> None:
     """SEMANTICS G2."""
     ran = cli("run", GUARD, "--on", runs, "--config", 'guard={"deny": [{}]}')
@@ -376,6 +383,7 @@ def test_the_json_object_has_these_keys_and_nothing_else_goes_out(cli: Cli, runs
         "total",
         "unreached",
         "unread",
+        "withoutConfig",
     ]
     figures = ["calls", "changed", "denied", "failed", "failures", "fuel", "mismatched", "replaced", "rewritten", "us"]
     assert sorted(ran.json["total"]) == figures

@@ -127,16 +127,15 @@ def _no_constant(name: str) -> NoReturn:
 def _check_values(document: object) -> None:
     """Refuse what JSON's text may say and a manifest may not: deep nesting, lone surrogates, numbers past a double."""
     level = [document]
-    for _ in range(_DEPTH + 1):
+    for depth in range(_DEPTH + 1):
         for value in level:
             if isinstance(value, str):
                 value.encode()  # a UnicodeEncodeError, which is a ValueError, for a lone surrogate
             elif isinstance(value, float) and not math.isfinite(value):
                 raise ValueError("a number is too large")
+            elif depth == _DEPTH and isinstance(value, dict | list):
+                raise ValueError(f"nested over {_DEPTH} deep")
         level = [child for parent in level for child in _children(parent)]
-        if not level:
-            return
-    raise ValueError(f"nested over {_DEPTH} deep")
 
 
 def _children(value: object) -> list[object]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgpack
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hookcell.codec import (
@@ -54,6 +54,7 @@ def nested(depth: int) -> Any:
 # Context to msgpack
 
 
+@settings(deadline=None)
 @given(fields=st.dictionaries(TEXT, VALUES, max_size=5), messages=st.lists(MESSAGES, max_size=4))
 def test_a_context_crosses_unchanged(fields: dict[str, Any], messages: list[Any]) -> None:
     context = {**fields, "point": "p", "messages": History(messages)}
@@ -215,6 +216,7 @@ EDITS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(start=st.lists(MESSAGES, max_size=4), edits=EDITS, message=MESSAGES)
 def test_every_way_of_changing_a_history_keeps_its_bytes_right(
     start: list[Any], edits: list[Any], message: Any
@@ -321,6 +323,7 @@ def judged(raw: bytes) -> dict[str, Any] | None:
         return None
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60) | st.binary(max_size=60).map(lambda tail: b"\x81\xa1a" + tail))
 @example(b"\x82\xa1a\x01\xa1a\x02")
 @example(b"\x81\xc4\x01a\x01")
@@ -334,6 +337,7 @@ def test_any_bytes_are_judged_as_a_slow_reader_judges_them(raw: bytes) -> None:
     assert repr(found) == repr(expected)  # repr tells 1, 1.0 and True apart
 
 
+@settings(deadline=None)
 @given(st.dictionaries(TEXT, VALUES, max_size=4), st.data())
 def test_an_outcome_is_read_back_and_any_damage_to_it_is_judged(value: dict[str, Any], data: st.DataObject) -> None:
     raw = msgpack.packb(value)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookcell.codec import Malformed
@@ -328,6 +328,7 @@ JSON = st.recursive(
 KEYS = st.sampled_from(["deny", "result", "input", "replace", "patch", "storage", "events", "meta", "error", "x"])
 
 
+@settings(deadline=None)
 @given(value=st.dictionaries(KEYS, JSON, max_size=3), point=st.sampled_from(sorted(POINTS)), streaming=st.booleans())
 def test_whatever_a_hook_returns_is_an_outcome_or_malformed(value: dict[str, Any], point: str, streaming: bool) -> None:
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookcell.codec import CONTEXT_DEPTH, History, Malformed
@@ -304,6 +304,7 @@ def index(target: Any, token: str, short: int) -> int:
     return int(token)
 
 
+@settings(deadline=None)
 @given(
     args=st.dictionaries(st.sampled_from(["a", "b", "0"]), DOCUMENTS, max_size=3),
     messages=st.lists(DOCUMENTS, max_size=3),

@@ -10,12 +10,14 @@ bounds before it takes them.
 from __future__ import annotations
 
 import contextlib
+import errno
+import gc
 import math
 import os
 import struct
 import sys
 import time
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import wasmtime
 
@@ -62,12 +64,15 @@ def serve(settings: Mapping[str, int], limits: Mapping[str, int], *, self_check:
     Args:
         settings: The fields of `EngineSettings`.
         limits: ``module_bytes``, ``artifact_bytes``, ``cpu_seconds`` and ``address_space_bytes``.
-        self_check: Try the library once before the limits are set (`native.self_check`).
+        self_check: Try the library once before the limits are set (`self_check`).
     """
     jobs, replies = _take_the_pipes()
     try:
         if self_check:
-            _self_check()
+            from .self_check import self_check as check
+
+            check()
+            gc.collect()  # its pool reserves address space, which would count against the limit below
         # Unpooled: a pool reserves hundreds of gigabytes of address space. The artifacts are the same.
         engine = wasmtime.Engine(config(EngineSettings(**settings)))
         _limit_for_good(limits["address_space_bytes"])
@@ -96,7 +101,10 @@ def _compiled(engine: wasmtime.Engine, wasm: bytes, artifact_bytes: int) -> tupl
     try:
         artifact = wasmtime.Module(engine, wasm).serialize()
     except wasmtime.WasmtimeError as error:
-        return Status.INVALID, str(error).encode("utf-8", "replace")[:MESSAGE_BYTES]
+        message = str(error)
+        if os.strerror(errno.ENOMEM) in message:
+            return Status.NO_MEMORY, b""
+        return Status.INVALID, message.encode("utf-8", "replace")[:MESSAGE_BYTES]
     except MemoryError:
         return Status.NO_MEMORY, b""
     if len(artifact) > artifact_bytes:
@@ -122,19 +130,6 @@ def _send(replies: BinaryIO, status: bytes, body: bytes | bytearray) -> None:
     replies.write(REPLY.pack(status, _address_space_bytes(), len(body)))
     replies.write(body)
     replies.flush()
-
-
-def _self_check() -> None:
-    """Try wasmtime's C library the way the host will use it, where it may crash without harm."""
-    try:
-        from . import native
-    except ImportError as error:
-        if error.name == f"{__package__}.native":
-            return
-        raise
-    check: Any = getattr(native, "self_check", None)
-    if check is not None:
-        check()
 
 
 def _limit_for_good(address_space_bytes: int) -> None:

@@ -12,8 +12,9 @@ from functools import cached_property
 
 __all__ = ["GuestLog", "escape"]
 
-# Everything but letters, marks, numbers, punctuation, symbols and the plain space: controls (Cc), format characters such
-# as bidirectional marks (Cf), lone surrogates (Cs), private use (Co), unassigned (Cn), line and paragraph separators.
+# Everything but letters, marks, numbers, punctuation, symbols and the plain space: controls (Cc), format characters
+# such as bidirectional marks (Cf), lone surrogates (Cs), private use (Co), unassigned (Cn), line and paragraph
+# separators.
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 

@@ -690,14 +690,14 @@ def test_a_host_that_ignores_the_signal_of_the_cpu_limit_still_has_one(engine: w
 def test_a_self_check_runs_once_in_the_first_child_and_its_failure_is_plain(
     monkeypatch: pytest.MonkeyPatch, engine: wasmtime.Engine, starts: list[subprocess.Popen[bytes]]
 ) -> None:
-    # Stands in for a `native.self_check` that finds a misfit.
+    # Stands in for a self-check that finds a misfit.
     real = compile_link._BOOTSTRAP
     fails = real.replace(
         "from importlib import import_module\n",
         "from importlib import import_module\n"
-        "child = import_module(given['package'] + '.compile_child')\n"
+        "module = import_module(given['package'] + '.self_check')\n"
         "def check():\n raise RuntimeError('layout of wasmtime_val_t')\n"
-        "child._self_check = check\n",
+        "module.self_check = check\n",
     )
     dies = fails.replace("raise RuntimeError('layout of wasmtime_val_t')", "import os; os.abort()")
     with compiler() as made:

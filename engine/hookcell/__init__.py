@@ -21,14 +21,16 @@ from .errors import (
     StorageConflict,
     StorageFailed,
 )
-from .hook import AgentHook, FailurePolicy, GuestHook, HostHook, Replace, admission_policy
+from .hook import FailurePolicy, GuestHook, admission_policy
+from .host_hook import AgentHook, HostHook, Replace
 from .outcomes import ABSENT, Outcome
 from .points import POINTS, Point
 from .registry import HookRegistry, Snapshot
 from .schemas import Schema, SchemaInvalid, SchemaMismatch, compile_schema, tool_schema
 from .state import HookState
 from .storage import HookStorage, InMemoryStorage, StorageFull, StorageKey, Stored
-from .tool_call import Gate, SettledCall, ToolCall, ToolError, ToolPipeline, ToolResult
+from .tool_call import ToolPipeline
+from .tool_result import Gate, SettledCall, ToolCall, ToolError, ToolResult
 from .trace import ArgumentsMismatch, Decision, Moment, TraceEntry
 
 __all__ = [

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from .budget import Budget, ChainLimits
 from .errors import ChainExhausted, ContextInvalid, HookFailure
 from .guest_call import Draft, GuestCall, HostCall, Request, StorageAccess, call_guest
-from .hook import GuestHook, HostHook
+from .hook import GuestHook
 from .host_call import call_host
 from .merge import ChainState, ValidateArgs
 from .points import POINTS
@@ -26,6 +26,7 @@ from .trace import Decision, Moment, OutcomeKind, TraceEntry
 
 if TYPE_CHECKING:
     from .context import RunFacts
+    from .host_hook import HostHook
     from .storage import HookStorage
 
 __all__ = ["run_point", "run_point_sync"]

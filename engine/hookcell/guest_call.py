@@ -7,14 +7,14 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hookcell_sandbox.errors import DeadlineExceeded, FuelExhausted, GuestError, SandboxError
-from hookcell_sandbox.guest_text import EMPTY_LOG, GuestLog
+from hookcell_sandbox.guest_text import EMPTY_LOG, GuestLog, escape
 
 from .codec import Encoded, Uncrossable, encode_context, encode_value
 from .errors import ContextInvalid, HookCrashed, HookThrew, OutcomeInvalid, StorageConflict, StorageFailed
 from .malformed import Malformed
-from .merge import ChainState, Proposal
 from .outcomes import ABSENT, Outcome, ThrownError, read_outcome
 from .patch import apply_patch, written_paths
+from .proposal import Proposal, propose
 from .storage import HookStorage, StorageKey, Stored
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .budget import Budget
     from .context import RunFacts
     from .hook import GuestHook, GuestSandbox
+    from .merge import ChainState
     from .trace import Moment
 
 __all__ = ["Draft", "GuestCall", "HostCall", "Request", "StorageAccess", "call_guest"]
@@ -211,7 +212,7 @@ def _read(hook: GuestHook, state: ChainState, completion: Completion, draft: Dra
             received = hook.crossings[point.name].received
             fields = apply_patch(state.context, outcome.patch, roots=point.patch_roots, received=received)
             wrote = written_paths(outcome.patch)
-        return state.propose(hook.name, outcome, fields, wrote, edits_system_messages=hook.edits_system_messages)
+        return propose(state, hook.name, outcome, fields, wrote, edits_system_messages=hook.edits_system_messages)
     except Malformed as error:
         raise OutcomeInvalid(
             hook=hook.name,
@@ -228,7 +229,7 @@ def _stored(hook: GuestHook, state: ChainState, call: HostCall, draft: Draft) ->
         return (yield call)
     except Exception as error:
         raise StorageFailed(
-            f"its storage failed: {type(error).__name__}: {error}",
+            f"its storage failed: {type(error).__name__}: {escape(str(error), characters=500)}",
             hook=hook.name,
             point=state.point.name,
             log=draft.log,

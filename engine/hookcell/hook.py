@@ -1,14 +1,14 @@
-"""What stands in a registry: trusted host hooks and sandboxed guest hooks, each with its failure policy.
+"""A guest hook: a sandboxed program with its config, its limits and its failure policy.
 
 All per-hook work happens here, once: which points it implements, which fields cross at each, its config's bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Final, Literal, Protocol, Self
 
 from hookcell_sandbox.errors import ModuleRejected
 from hookcell_sandbox.guest_text import escape
@@ -27,14 +27,13 @@ if TYPE_CHECKING:
     from .storage import StorageScope
 
 __all__ = [
-    "AgentHook",
     "Crossing",
     "FailurePolicy",
     "GuestHook",
     "GuestSandbox",
-    "HostHook",
-    "Replace",
     "admission_policy",
+    "check_name",
+    "check_policy",
 ]
 
 FailurePolicy = Literal["raise", "deny", "skip"]
@@ -42,28 +41,6 @@ FailurePolicy = Literal["raise", "deny", "skip"]
 
 _POLICIES: Final = frozenset({"raise", "deny", "skip"})
 _NAME_CHARACTERS: Final = 128
-
-
-class AgentHook(Protocol):
-    """A host hook: any object with a name and some of the nine methods, plain or ``async`` (P1).
-
-    ``pre_tool_call(ctx)``, ``post_tool_call(ctx, result)``, ``pre_generate(ctx)``, ``post_generate(ctx, result)``
-    return nothing, a mapping of outcome keys (``{"deny": "no"}``) or an `Outcome`. ``before_prompt(prompt, ctx)``,
-    ``before_tool(call, ctx)``, ``after_tool(result, ctx)``, ``after_response(response, ctx)``, ``on_error(error, ctx)``
-    return nothing or the value that replaces (C2); `Replace` where that value is ``None``. ``ctx`` is a `HookContext`.
-    """
-
-    @property
-    def name(self) -> str:
-        """Unique within a registry."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Replace:
-    """An agent-class method's value where plain ``None`` would mean "keep" (C2)."""
-
-    value: object
 
 
 class GuestSandbox(Protocol):
@@ -98,51 +75,6 @@ def admission_policy(limits: ModuleLimits | None = None) -> AdmissionPolicy:
     return AdmissionPolicy(
         entry_points=frozenset(POINTS), limits=limits or ModuleLimits(), check_manifest=manifest_findings
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostHook:
-    """A trusted hook in the host's own Python, as it stands in a registry.
-
-    Attributes:
-        name: Its name.
-        implementation: The object that was registered.
-        methods: Its bound method for each point it implements.
-        on_failure: Its failure policy.
-        edits_system_messages: Whether it may add, edit or remove system messages at generate points (P2). A host hook
-            is the host's own code, and injecting a system message is what many are for.
-    """
-
-    name: str
-    implementation: AgentHook
-    methods: Mapping[str, Callable[..., Any]]
-    on_failure: FailurePolicy = "raise"
-    edits_system_messages: bool = True
-
-    @classmethod
-    def of(cls, hook: AgentHook, *, on_failure: FailurePolicy = "raise") -> Self:
-        """Take an object's methods as they are now.
-
-        Raises:
-            TypeError: A method is not callable, or has the JavaScript SDK's spelling and would never be called.
-            ValueError: The name or the policy does not do.
-        """
-        methods: dict[str, Callable[..., Any]] = {}
-        for point in POINTS:
-            method = getattr(hook, point, None)
-            if callable(method):
-                methods[point] = method
-            elif method is not None:
-                raise TypeError(f"{point} of hook {hook.name!r} is {type(method).__name__}, not callable")
-            if callable(getattr(hook, _camel(point), None)):
-                raise TypeError(f"hook {hook.name!r} has {_camel(point)}, which is never called here; name it {point}")
-        check_policy(hook.name, on_failure, methods)
-        return cls(name=check_name(hook.name), implementation=hook, methods=methods, on_failure=on_failure)
-
-    @property
-    def points(self) -> frozenset[str]:
-        """The points it implements."""
-        return frozenset(self.methods)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,8 +289,3 @@ def _read(wasm: bytes | Path) -> tuple[bytes, str | None]:
         return wasm, None
     with wasm.open("rb") as file:
         return file.read(ModuleLimits().module_bytes + 1), wasm.stem
-
-
-def _camel(point: str) -> str:
-    first, *rest = point.split("_")
-    return first + "".join(word.capitalize() for word in rest)

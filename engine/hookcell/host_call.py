@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from .context import HookContext
 from .errors import HookThrew, OutcomeInvalid
 from .guest_call import Draft, HostCall, Request
-from .hook import HostHook, Replace
+from .host_hook import HostHook, Replace
 from .malformed import Malformed
 from .outcomes import ABSENT, Outcome, ThrownError, check_outcome
 from .patch import apply_patch, written_paths
+from .proposal import Proposal, propose
 
 if TYPE_CHECKING:
-    from .merge import ChainState, Proposal
+    from .merge import ChainState
     from .points import Point
     from .trace import Moment
 
@@ -114,7 +115,8 @@ def _proposal(hook: HostHook, state: ChainState, ctx: HookContext, outcome: Outc
         patched = {**state.context, **fields}
         fields |= apply_patch(patched, outcome.patch, roots=point.patch_roots, received=frozenset(point.fields))
         wrote += written_paths(outcome.patch)
-    return state.propose(
+    return propose(
+        state,
         hook.name,
         outcome,
         fields,

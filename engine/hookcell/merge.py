@@ -1,6 +1,6 @@
-"""What an outcome does to the chain: checked first, then adopted whole or not at all (SEMANTICS P2, P5-P9, C1-C4).
+"""What a checked outcome does to the chain: it is adopted whole or not at all (SEMANTICS P4-P9, P11, C1-C4).
 
-No hook is called here and nothing waits; the chain hands in what a hook returned.
+No hook is called here and nothing waits; the chain hands in what a hook came to.
 """
 
 from __future__ import annotations
@@ -8,22 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from hookcell_sandbox.guest_text import escape
-
 from .history import History
-from .malformed import Malformed
-from .messages import check_appended, check_edited
-from .outcomes import ABSENT, Outcome
-from .schemas import SchemaMismatch
+from .outcomes import ABSENT
 from .state import adopt, splice
+from .tool_result import ToolError
 from .trace import ArgumentsMismatch, Decision, DecisionKind, Moment, OutcomeKind, TraceEntry
 from .values import same
 
 if TYPE_CHECKING:
     from .errors import HookFailure
     from .points import Point
+    from .proposal import Proposal
 
-__all__ = ["ChainState", "Proposal", "ValidateArgs"]
+__all__ = ["ChainState", "ValidateArgs"]
 
 ValidateArgs = Callable[[object], object]
 """The tool's schema: gives the validated arguments with defaults filled, or raises `SchemaMismatch`."""
@@ -36,27 +33,6 @@ _REPLACED_FIELD: Final = {
     "after_tool": "result",
 }
 _MADE_BY_TOOL_OR_HOOK: Final = frozenset({"tool", "hook"})
-
-
-class Proposal:
-    """One hook's outcome, checked and not yet adopted.
-
-    Attributes:
-        outcome: What it returned.
-        fields: New values of context fields.
-        added: Messages appended at a tool point.
-        mismatch: Set when the arguments do not fit the tool's schema; nothing else counts then (P6).
-        wrote: JSON Pointers into the context, for the trace.
-    """
-
-    __slots__ = ("added", "fields", "mismatch", "outcome", "wrote")
-
-    def __init__(self, outcome: Outcome, fields: dict[str, Any], wrote: tuple[str, ...]) -> None:
-        self.outcome = outcome
-        self.fields = fields
-        self.wrote = wrote
-        self.added: Sequence[dict[str, object]] = ()
-        self.mismatch: ArgumentsMismatch | None = None
 
 
 class ChainState:
@@ -110,93 +86,6 @@ class ChainState:
             if isinstance(messages, History):
                 messages.changed()
 
-    # Checking.
-
-    def propose(
-        self,
-        hook: str,
-        outcome: Outcome,
-        fields: dict[str, Any],
-        wrote: tuple[str, ...],
-        *,
-        messages_before: Sequence[Any] | None = None,
-        edits_system_messages: bool = False,
-    ) -> Proposal:
-        """Check an outcome and the fields it changed against the point's rules. Changes nothing.
-
-        Args:
-            hook: The hook's name.
-            outcome: Its outcome, keys and shapes checked.
-            fields: Fields changed by its patch or in place; `Proposal` takes them over.
-            wrote: Where it wrote.
-            messages_before: What ``messages`` was before a host hook edited it in place; default: as in the context.
-            edits_system_messages: The host's grant (P2).
-
-        Raises:
-            Malformed: The outcome breaks a rule.
-        """
-        proposal = Proposal(outcome, fields, wrote)
-        if fields:
-            self._check_fields(proposal, messages_before, edits_system_messages)
-        if outcome.input is not ABSENT:
-            fields["args"] = outcome.input
-            proposal.wrote += ("/args",)
-        if "args" in fields:
-            fields["args"] = self._validated(hook, fields["args"], proposal)
-        if outcome.replace is not ABSENT and self.point.name == "before_tool":
-            fields["call"] = self._replaced_call(hook, outcome.replace, proposal)
-        return proposal
-
-    def _check_fields(self, proposal: Proposal, messages_before: Sequence[Any] | None, grant: bool) -> None:
-        fields = proposal.fields
-        for field, value in fields.items():
-            wanted = list if field == "messages" else dict
-            if not isinstance(value, wanted):
-                raise Malformed(f"/{field}", f"it became a {type(value).__name__} and must stay a {wanted.__name__}")
-        if "messages" in fields:
-            before = self.context["messages"] if messages_before is None else messages_before
-            if self.point.message_edits == "append":
-                proposal.added = check_appended(before, fields.pop("messages"), system_messages=grant)
-            else:
-                check_edited(before, fields["messages"], system_messages=grant)
-        if "state" in fields:
-            self._check_state(fields["state"], grant)
-
-    def _check_state(self, state: Mapping[str, Any], grant: bool) -> None:
-        """C7: ``state.history`` is the conversation itself, so it stays one and keeps the rules of messages."""
-        before = self.context["state"].get("history")
-        if not isinstance(before, History):
-            return
-        after = state.get("history")
-        if not isinstance(after, list):
-            raise Malformed(
-                "/state/history", "the conversation can be edited, not removed", "replace it by an empty list"
-            )
-        if after is not before:
-            check_edited(before, cast("list[Any]", after), system_messages=grant)
-
-    def _validated(self, hook: str, args: Any, proposal: Proposal) -> Any:
-        if self.validate_args is None:
-            return args
-        try:
-            validated = self.validate_args(args)
-        except SchemaMismatch as error:
-            proposal.mismatch = ArgumentsMismatch(hook=hook, path=error.path, reason=error.reason)
-            return args
-        if not isinstance(validated, dict):
-            reason = f"the schema makes a {type(validated).__name__} of it, not an object"
-            proposal.mismatch = ArgumentsMismatch(hook=hook, path="", reason=reason)
-        return cast("object", validated)
-
-    def _replaced_call(self, hook: str, replacement: Any, proposal: Proposal) -> dict[str, object]:
-        call = self.context["call"]
-        for key in ("id", "name"):
-            if replacement[key] != call[key]:
-                raise Malformed(f"/replace/{key}", f"a hook may not change the call's {key}", "change args alone")
-        return {**call, "args": self._validated(hook, replacement["args"], proposal)}
-
-    # Adopting.
-
     def adopt(self, hook: str, proposal: Proposal, notes: list[str]) -> tuple[OutcomeKind, bool]:
         """Merge a checked outcome by the point's rule.
 
@@ -229,7 +118,7 @@ class ChainState:
     def _adopt_fields(self, hook: str, fields: Mapping[str, Any]) -> None:
         for field, value in fields.items():
             live = self.context.get(field)
-            if field == "args" or (field == "call" and not same(value, live)):
+            if field in ("args", "call") and not same(value, live):
                 self.rewritten_by.append(hook)
             if field == "messages" and isinstance(live, list):
                 splice(cast("list[Any]", live), value)
@@ -289,12 +178,12 @@ class ChainState:
         self._decide("hook_failed", failure.hook)
         self.value = ABSENT
         if self.point.name == "post_tool_call":
-            self.context["result"] = {"result": None, "error": failed_error(failure)}
+            self.context["result"] = {"result": None, "error": ToolError.of_failure(failure).wire()}
             self.context["origin"] = "hook_failed"
             self.changed.add("result")
             return False  # later hooks still see the call, as what it has become (P10)
         if self.point.name == "after_tool":
-            message = failed_error(failure)["message"]
+            message = ToolError.of_failure(failure).message
             self.context["result"] = {**self.context["result"], "output": message, "isError": True}
             self.changed.add("result")
         return True
@@ -319,13 +208,3 @@ class ChainState:
             trace=tuple(self.trace),
             moment=moment,
         )
-
-
-def failed_error(failure: HookFailure) -> dict[str, object]:
-    """The tool error of kind ``hook_failed``. It goes to the model, so what the hook wrote stays out of it."""
-    point = failure.point or ""
-    return {
-        "kind": "hook_failed",
-        "message": f"hook '{escape(failure.hook)}' failed at {point} ({failure.code})",
-        "hook": failure.hook,
-    }

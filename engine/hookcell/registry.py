@@ -7,7 +7,8 @@ import threading
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from .hook import AgentHook, FailurePolicy, GuestHook, HostHook
+from .hook import FailurePolicy, GuestHook
+from .host_hook import AgentHook, HostHook
 from .points import POINTS
 
 __all__ = ["HookRegistry", "Snapshot"]
@@ -150,5 +151,5 @@ def _registered(hook: AgentHook | GuestHook | HostHook, on_failure: FailurePolic
     if isinstance(hook, GuestHook):
         return hook if on_failure is None or on_failure == hook.on_failure else hook.with_policy(on_failure)
     if isinstance(hook, HostHook):
-        return hook if on_failure is None else HostHook.of(hook.implementation, on_failure=on_failure)
+        return hook if on_failure is None else hook.with_policy(on_failure)
     return HostHook.of(hook, on_failure=on_failure or "raise")

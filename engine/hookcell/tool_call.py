@@ -15,164 +15,29 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from hookcell_sandbox.guest_text import escape
 
 from .budget import ChainLimits
 from .chain import run_point, run_point_sync
-from .merge import failed_error
+from .errors import HookFailure
 from .outcomes import ABSENT
 from .schemas import Schema, SchemaMismatch
+from .tool_result import Gate, SettledCall, ToolCall, ToolError, ToolResult
+from .values import copied
 
 if TYPE_CHECKING:
     from .context import RunFacts
     from .registry import HookRegistry, Snapshot
     from .storage import HookStorage
-    from .trace import Decision, Moment, TraceEntry
+    from .trace import Decision, Moment
 
-__all__ = ["ErrorKind", "Gate", "Origin", "Rules", "SettledCall", "ToolCall", "ToolError", "ToolPipeline", "ToolResult"]
-
-ErrorKind = Literal["denied", "validation", "tool", "hook_failed", "refused"]
-Origin = Literal["tool", "hook", "denied", "validation", "hook_failed", "refused", "approval"]
-"""Who settled the call: the tool, a hook's result, or one of the engine's own ways not to run it (P10)."""
-
-_NO_METADATA: Final[Mapping[str, object]] = {}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
-    """A call as the model made it; it never changes.
-
-    Attributes:
-        id: The model's id of the call.
-        name: The tool.
-        args: The arguments; anything but a map with string keys is a ``validation`` error.
-    """
-
-    id: str
-    name: str
-    args: object
-
-    def wire(self) -> dict[str, object]:
-        """``{id, name, args}``."""
-        return {"id": self.id, "name": self.name, "args": self.args}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolError:
-    """An error that goes to the model in place of a result.
-
-    Attributes:
-        kind: What kind.
-        message: For the model. A deny's reason is guest text, and is meant for it.
-        hook: The hook that caused it, if one did.
-    """
-
-    kind: ErrorKind
-    message: str
-    hook: str | None = None
-
-    def wire(self) -> dict[str, object]:
-        """``{kind, message, hook?}``."""
-        error: dict[str, object] = {"kind": self.kind, "message": self.message}
-        if self.hook is not None:
-            error["hook"] = self.hook
-        return error
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult:
-    """How a call was settled.
-
-    Attributes:
-        result: The value; None with an error, unless a post-hook put one in its place (P9).
-        error: The error mark.
-        requires_approval: The call waits for a human.
-        origin: Who settled it.
-    """
-
-    result: object = None
-    error: ToolError | None = None
-    requires_approval: bool = False
-    origin: Origin = "tool"
-
-    def wire(self) -> dict[str, object]:
-        """``{result, error?, requiresApproval?}``."""
-        wire: dict[str, object] = {"result": self.result}
-        if self.error is not None:
-            wire["error"] = self.error.wire()
-        if self.requires_approval:
-            wire["requiresApproval"] = True
-        return wire
-
+__all__ = ["Gate", "Rules", "SettledCall", "ToolCall", "ToolError", "ToolPipeline", "ToolResult"]
 
 Rules = Callable[[ToolCall, dict[str, object]], "ToolResult | Awaitable[ToolResult | None] | None"]
 """The host's permission rules, guardrails and approval: None lets the call run, a result settles it (``denied``,
 ``refused`` or ``approval``). It is asked about the arguments as hooks left them (P15)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
-    """What stands before a call's execution.
-
-    Attributes:
-        call: The model's call.
-        args: What to execute with: validated, and as hooks left them. The model's own when they never were valid.
-        settled: Set when the tool must not run.
-        decision: What the pre-hooks came to; None when they were skipped (P3).
-        schema: The tool's schema, None when the call goes unvalidated.
-        resumed: Whether the call was approved and comes again (P16); None outside approvals.
-    """
-
-    call: ToolCall
-    args: object
-    settled: ToolResult | None = None
-    decision: Decision | None = None
-    schema: Schema | None = field(default=None, repr=False)
-    resumed: bool | None = None
-
-    @property
-    def runs(self) -> bool:
-        """Whether the tool is to be executed."""
-        return self.settled is None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettledCall:
-    """A call from start to end.
-
-    Attributes:
-        gate: What stood before it.
-        result: How it was settled, after the post-hooks.
-        post: What the post-hooks came to.
-    """
-
-    gate: Gate
-    result: ToolResult
-    post: Decision
-
-    @property
-    def content(self) -> object:
-        """What the model sees: the result, or the error's message where no hook put a value in its place (P9)."""
-        error = self.result.error
-        return self.result.result if error is None or self.post.replaced_by is not None else error.message
-
-    @property
-    def metadata(self) -> Mapping[str, object]:
-        """For the tool message and the ``tool.done`` event: ``replacedByHook`` after a pre-hook's result (P5)."""
-        hook = self.gate.decision.replaced_by if self.gate.decision else None
-        return {"replacedByHook": hook} if hook is not None else _NO_METADATA
-
-    @property
-    def appended(self) -> tuple[dict[str, object], ...]:
-        """Messages that hooks added; they stand after the results of the whole batch of calls (P2)."""
-        return (*(self.gate.decision.appended if self.gate.decision else ()), *self.post.appended)
-
-    @property
-    def trace(self) -> tuple[TraceEntry, ...]:
-        """What each hook did, pre-hooks first."""
-        return (*(self.gate.decision.trace if self.gate.decision else ()), *self.post.trace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,7 +184,7 @@ class ToolPipeline:
         Args:
             call: The model's call.
             execute: Runs the tool with the final arguments, plain or ``async``; gives its value, or a `ToolResult`.
-                What it raises becomes a tool error of kind ``tool``; a cancellation passes.
+                What it raises becomes a tool error of kind ``tool``; a cancellation and a `HookFailure` pass.
             schema: As in `before_execution`.
             rules: As in `before_execution`.
 
@@ -332,6 +197,8 @@ class ToolPipeline:
             try:
                 value = execute(cast("dict[str, object]", gate.args))
                 value = (await value) if inspect.isawaitable(value) else value
+            except HookFailure:
+                raise  # a hook inside the tool, as in a sub-agent, rejects the run too (P11)
             except Exception as error:
                 result = ToolResult(error=ToolError(kind="tool", message=f"{type(error).__name__}: {error}"))
             else:
@@ -368,6 +235,8 @@ def _first_validation(call: ToolCall, schema: Schema | None, resumed: bool | Non
     settled = None
     if problem is not None:
         settled = ToolResult(error=ToolError(kind="validation", message=problem), origin="validation")
+    # A copy where the schema made none: the tool may edit what it is given, and the model's own call never changes.
+    args = copied(args) if args is call.args else args
     return Gate(call=call, args=args, settled=settled, schema=schema, resumed=resumed)
 
 
@@ -435,9 +304,7 @@ def _after(settled: ToolResult, decision: Decision) -> ToolResult:
 
 
 def _hook_failed(decision: Decision) -> ToolError:
-    failure = next(failure for failure in decision.failures if failure.hook == decision.hook)
-    error = failed_error(failure)
-    return ToolError(kind="hook_failed", message=cast("str", error["message"]), hook=failure.hook)
+    return ToolError.of_failure(next(failure for failure in decision.failures if failure.hook == decision.hook))
 
 
 def _is_object(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""The chain with real modules in the real sandbox: the engine's side of the public reports that issue cases come from."""
+"""The chain with real modules in the real sandbox: the engine's side of the issue's cases from public reports."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -160,6 +161,14 @@ def test_deny_is_taken_at_tool_points(point: str) -> None:
     registry.register(host("a", **{point: _nothing}), on_failure="deny")
     registry.register(FakeSandbox().guest("b", **{point: _nothing}), on_failure="deny")
     assert [hook.on_failure for hook in registry.snapshot().hooks] == ["deny", "deny"]
+
+
+def test_a_new_policy_keeps_what_else_was_decided_about_a_hook() -> None:
+    taken = HostHook.of(host("a", pre_tool_call=_nothing))
+    registry = HookRegistry()
+    registry.register(replace(taken, edits_system_messages=False), on_failure="deny")
+    hook = registry.snapshot().hooks[0]
+    assert (hook.on_failure, hook.edits_system_messages) == ("deny", False)
 
 
 def test_an_unknown_policy_is_refused() -> None:

@@ -119,6 +119,14 @@ def test_inputs_chain(kind: str) -> None:
 
 
 @BOTH
+def test_an_input_that_changes_nothing_is_no_rewrite(kind: str) -> None:
+    """SEMANTICS P2: the trace says what the hook returned, the decision what came of it."""
+    decision = _pre(kind, lambda _: {"input": {"command": "a"}}, args={"command": "a", "limit": 10})
+    assert decision.rewritten_by == ()
+    assert decision.trace[0].outcome == "input"
+
+
+@BOTH
 def test_a_rewrite_stays_when_the_next_hook_returns_nothing(kind: str) -> None:
     """SEMANTICS P2; issue case (k)."""
     decision = _pre(kind, lambda _: {"input": {"command": "safe"}}, lambda _: None)

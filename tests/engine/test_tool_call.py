@@ -378,3 +378,28 @@ def test_a_cancelled_execution_is_no_tool_error() -> None:
 
     anyio.run(main)
     assert seen == []
+
+
+def test_a_hook_failure_inside_a_tool_rejects_the_run() -> None:
+    """SEMANTICS P11, P17: a sub-agent runs inside a tool, and its hooks' failures are no tool results either."""
+
+    async def execute(_: object) -> None:
+        thrown = {"error": {"name": "E", "message": "m"}}
+        inner = _pipeline(FakeSandbox().guest("inner", pre_tool_call=lambda _: thrown))
+        await inner.before_execution(CALL)
+
+    with pytest.raises(HookThrew) as caught:
+        anyio.run(_pipeline().call, CALL, execute)
+    assert caught.value.hook == "inner"
+
+
+@pytest.mark.parametrize("schema", [None, SCHEMA])
+def test_a_tool_that_edits_its_arguments_leaves_the_models_call_alone(schema: Any) -> None:
+    """SEMANTICS: ``toolCall`` is the model's original call and never changes."""
+    call = ToolCall(id="1", name="read", args={"path": "a", "lines": 1})
+
+    async def main() -> SettledCall:
+        return await _pipeline().call(call, lambda args: args.clear(), schema=schema)
+
+    anyio.run(main)
+    assert call.args == {"path": "a", "lines": 1}

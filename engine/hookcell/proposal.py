@@ -1,0 +1,126 @@
+"""One hook's outcome against its point's rules, checked whole before anything counts (SEMANTICS P2, P6, C3, C7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from .history import History
+from .malformed import Malformed
+from .messages import check_appended, check_edited
+from .outcomes import ABSENT, Outcome
+from .schemas import SchemaMismatch
+from .trace import ArgumentsMismatch
+
+if TYPE_CHECKING:
+    from .merge import ChainState
+
+__all__ = ["Proposal", "propose"]
+
+
+class Proposal:
+    """One hook's outcome, checked and not yet adopted.
+
+    Attributes:
+        outcome: What it returned.
+        fields: New values of context fields.
+        added: Messages appended at a tool point.
+        mismatch: Set when the arguments do not fit the tool's schema; nothing else counts then (P6).
+        wrote: JSON Pointers into the context, for the trace.
+    """
+
+    __slots__ = ("added", "fields", "mismatch", "outcome", "wrote")
+
+    def __init__(self, outcome: Outcome, fields: dict[str, Any], wrote: tuple[str, ...]) -> None:
+        self.outcome = outcome
+        self.fields = fields
+        self.wrote = wrote
+        self.added: Sequence[dict[str, object]] = ()
+        self.mismatch: ArgumentsMismatch | None = None
+
+
+def propose(
+    state: ChainState,
+    hook: str,
+    outcome: Outcome,
+    fields: dict[str, Any],
+    wrote: tuple[str, ...],
+    *,
+    messages_before: Sequence[Any] | None = None,
+    edits_system_messages: bool = False,
+) -> Proposal:
+    """Check an outcome and the fields it changed against the point's rules. Changes nothing.
+
+    Args:
+        state: Where the chain stands.
+        hook: The hook's name.
+        outcome: Its outcome, keys and shapes checked.
+        fields: Fields changed by its patch or in place; `Proposal` takes them over.
+        wrote: Where it wrote.
+        messages_before: What ``messages`` was before a host hook edited it in place; default: as in the context.
+        edits_system_messages: The host's grant (P2).
+
+    Raises:
+        Malformed: The outcome breaks a rule.
+    """
+    proposal = Proposal(outcome, fields, wrote)
+    if fields:
+        _check_fields(state, proposal, messages_before, edits_system_messages)
+    if outcome.input is not ABSENT:
+        fields["args"] = outcome.input
+        proposal.wrote += ("/args",)
+    if "args" in fields:
+        fields["args"] = _validated(state, hook, fields["args"], proposal)
+    if outcome.replace is not ABSENT and state.point.name == "before_tool":
+        fields["call"] = _replaced_call(state, hook, outcome.replace, proposal)
+    return proposal
+
+
+def _check_fields(state: ChainState, proposal: Proposal, messages_before: Sequence[Any] | None, grant: bool) -> None:
+    fields = proposal.fields
+    for field, value in fields.items():
+        wanted = list if field == "messages" else dict
+        if not isinstance(value, wanted):
+            raise Malformed(f"/{field}", f"it became a {type(value).__name__} and must stay a {wanted.__name__}")
+    if "messages" in fields:
+        before = state.context["messages"] if messages_before is None else messages_before
+        if state.point.message_edits == "append":
+            proposal.added = check_appended(before, fields.pop("messages"), system_messages=grant)
+        else:
+            check_edited(before, fields["messages"], system_messages=grant)
+    if "state" in fields:
+        _check_state(state, fields["state"], grant)
+
+
+def _check_state(state: ChainState, new: Mapping[str, Any], grant: bool) -> None:
+    """C7: ``state.history`` is the conversation itself, so it stays one and keeps the rules of messages."""
+    before = state.context["state"].get("history")
+    if not isinstance(before, History):
+        return
+    after = new.get("history")
+    if not isinstance(after, list):
+        raise Malformed("/state/history", "the conversation can be edited, not removed", "replace it by an empty list")
+    if after is not before:
+        check_edited(before, cast("list[Any]", after), system_messages=grant)
+
+
+def _validated(state: ChainState, hook: str, args: Any, proposal: Proposal) -> Any:
+    if state.validate_args is None:
+        return args
+    try:
+        validated = state.validate_args(args)
+    except SchemaMismatch as error:
+        proposal.mismatch = ArgumentsMismatch(hook=hook, path=error.path, reason=error.reason)
+        return args
+    if not isinstance(validated, dict):
+        reason = f"the schema makes a {type(validated).__name__} of it, not an object"
+        proposal.mismatch = ArgumentsMismatch(hook=hook, path="", reason=reason)
+    return cast("object", validated)
+
+
+def _replaced_call(state: ChainState, hook: str, replacement: Any, proposal: Proposal) -> dict[str, object]:
+    call = state.context["call"]
+    for key in ("id", "name"):
+        if replacement[key] != call[key]:
+            raise Malformed(f"/replace/{key}", f"a hook may not change the call's {key}", "change args alone")
+    return {**call, "args": _validated(state, hook, replacement["args"], proposal)}

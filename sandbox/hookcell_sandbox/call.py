@@ -27,11 +27,13 @@ from .errors import (
     SandboxError,
 )
 from .guest_text import EMPTY_LOG, GuestLog
-from .instance import Name, NativeError
+from .instance import SLICE, Name, NativeError
 from .limits import PAGE_BYTES
 from .program import Completion
 
 if TYPE_CHECKING:
+    from ctypes import c_uint64
+
     from .instance import Ceilings, Compiled, Instance, Pool
     from .limits import Limits
     from .program import Program
@@ -72,7 +74,7 @@ class IsolatedCall:
         self._ceilings = ceilings
         self._instance: Instance | None = None
 
-    def run(self, pool: Pool) -> Generator[None, None, Completion]:
+    def run(self, pool: Pool, slice_fuel: c_uint64 = SLICE) -> Generator[None, None, Completion]:
         """Run the entry point of a fresh instance on the payload, yielding after each slice that did not finish.
 
         Raises:
@@ -84,11 +86,14 @@ class IsolatedCall:
         limits, compiled, payload = self._limits, self._compiled, self._payload
         size = len(payload)
         budget = self._budget = limits.fuel_for(size)
+        alloc_budget = _ALLOC_FUEL + _ALLOC_FUEL_PER_BYTE * size
         self._deadline_ns = started + limits.deadline_ms * 1_000_000
         if compiled.memory_bytes > limits.memory_bytes or compiled.table_elements > limits.table_elements:
             self._fail_minimums()
         try:
-            instance = self._instance = pool.instantiate(compiled, self._ceilings, budget)
+            # Without `_initialize` the first guest code is hook_alloc, so the store starts on its fuel.
+            first = budget if compiled.has_initialize else alloc_budget
+            instance = self._instance = pool.instantiate(compiled, self._ceilings, first, slice_fuel)
         except NativeError as error:
             digest = self._program.digest[:12]
             raise SandboxError(f"wasmtime could not make an instance of module {digest}: {error}") from None
@@ -101,11 +106,11 @@ class IsolatedCall:
                 if instance.failed():
                     self._explain("_initialize")
                 left = instance.fuel()
+                instance.set_fuel(alloc_budget)
             else:
                 left = budget
 
-            self._budget = _ALLOC_FUEL + _ALLOC_FUEL_PER_BYTE * size
-            instance.set_fuel(self._budget)
+            self._budget = alloc_budget
             if not instance.begin(_HOOK_ALLOC, size, 0, 1, 1):
                 yield from self._slices(instance, "hook_alloc")
             if instance.failed():
@@ -211,6 +216,8 @@ class IsolatedCall:
 
     def _log(self, instance: Instance) -> GuestLog:
         """Copy the log out: ``{u32 length, bytes}`` at the address in the global. Both are the guest's to set."""
+        if not instance.memory_bytes():
+            return EMPTY_LOG
         address = self._program.report.log_address
         if address is None:
             address = instance.global_32(_HOOK_LOG) or 0

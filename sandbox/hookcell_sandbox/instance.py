@@ -22,12 +22,18 @@ from .native import NOTHING, Context, Future, Scratch, Store, Trap, error_text
 from .settings import EngineSettings, config
 
 if TYPE_CHECKING:
+    import ctypes
+
     from .admission import ModuleReport
 
-__all__ = ["SLICE_FUEL", "Ceilings", "Compiled", "Instance", "Name", "NativeError", "NoSlot", "Pool"]
+__all__ = ["LONG_SLICE", "SLICE", "Ceilings", "Compiled", "Instance", "Name", "NativeError", "NoSlot", "Pool"]
 
-SLICE_FUEL: Final = 200_000
-"""Fuel between two yields of a guest, about 0.1 ms. At 1M, ten endless guests make an event loop 15 ms late."""
+SLICE: Final = native.fuel_amount(200_000)
+"""Fuel between two yields of a guest on an event loop, about 0.1 ms. At 1M, ten endless ones make it 15 ms late."""
+
+LONG_SLICE: Final = native.fuel_amount(2_000_000)
+"""The same in a plain thread, where only the deadline waits: a slice gives the GIL up once, so longer ones run better
+beside other threads."""
 
 
 # Looked up once: these are called two dozen times in a call of 20 µs.
@@ -50,7 +56,6 @@ _untrack = native.untrack
 _ONE = native.ceiling(1)
 _TABLES = native.ceiling(2)
 _COUNTS = (native.size(0), native.size(1), native.size(2))
-_SLICE = native.fuel_amount(SLICE_FUEL)
 
 
 class NativeError(Exception):
@@ -131,18 +136,23 @@ class _Stored:
 class Instance(_Stored):
     """One instance, for one call: used by one thread at a time, closed once. Made by `Pool.instantiate`."""
 
-    __slots__ = ("_compiled", "_context", "_pool", "future")
+    __slots__ = ("_base", "_compiled", "_context", "_pool", "_size", "future")
 
     future: Future | None
     _context: Context
+    # Where linear memory starts (0: there is no instance yet), and a size that it has at least. It never moves, which
+    # `settings` rules out, and never shrinks.
+    _base: int
+    _size: int
 
     def __init__(self, pool: Pool, compiled: Compiled) -> None:
         self.future = self.store = None
+        self._base = self._size = 0
         self._pool = pool
         self._compiled = compiled
         self.scratch = pool.take_scratch()
 
-    def start(self, ceilings: Ceilings, fuel: int) -> None:
+    def start(self, ceilings: Ceilings, fuel: int, slice_fuel: ctypes.c_uint64) -> None:
         """Make the store and the instance in it. A trap while data or elements are copied in is left in `trap`."""
         scratch = self.scratch
         store = self._pool.lease(self)
@@ -152,12 +162,14 @@ class Instance(_Stored):
         error = (
             _set_fuel(context, scratch.fuel)
             or _instantiate(self._compiled.pointer, context, scratch.instance_at, scratch.trap_at)
-            or _set_yield_interval(context, _SLICE)
+            or _set_yield_interval(context, slice_fuel)
         )
         if error:
             raise NativeError(error_text(error))
         if not scratch.trap.value:
             _export_get(context, scratch.instance_at, _MEMORY.utf8, _MEMORY.length, scratch.memory_at)
+            self._base = _memory_data(context, scratch.memory)
+            self._size = self._compiled.memory_bytes
 
     def set_fuel(self, fuel: int) -> None:
         """Let the guest run for this much fuel from here."""
@@ -229,23 +241,26 @@ class Instance(_Stored):
         return self.scratch.result_64.value
 
     def memory_bytes(self) -> int:
-        """Size of the linear memory now."""
-        return _memory_size(self._context, self.scratch.memory)
+        """Size of the linear memory now; 0 when the instance could not be made."""
+        return self._base and _memory_size(self._context, self.scratch.memory)
 
     def write(self, at: int, payload: bytes) -> bool:
         """Copy ``payload`` into linear memory. False, and nothing written, when it would leave it."""
-        context, memory = self._context, self.scratch.memory
-        if at + len(payload) > _memory_size(context, memory):
+        size = len(payload)
+        if not self._holds(at, size):
             return False
-        _copy_in(_memory_data(context, memory) + at, payload, len(payload))
+        _copy_in(self._base + at, payload, size)
         return True
 
     def read(self, at: int, size: int) -> bytes | None:
         """Copy ``size`` bytes out, or None when the range leaves linear memory. The caller has bounded ``size``."""
-        context, memory = self._context, self.scratch.memory
-        if at + size > _memory_size(context, memory):
-            return None
-        return _copy_out(_memory_data(context, memory) + at, size)
+        return _copy_out(self._base + at, size) if self._holds(at, size) else None
+
+    def _holds(self, at: int, size: int) -> bool:
+        if at + size <= self._size:
+            return True
+        self._size = self.memory_bytes()
+        return at + size <= self._size
 
     def global_32(self, name: Name) -> int | None:
         """The value of an exported i32 global, unsigned; None without one."""
@@ -283,8 +298,9 @@ class Pool:
         """Slots in use."""
         return len(self._live)
 
-    def instantiate(self, compiled: Compiled, ceilings: Ceilings, fuel: int) -> Instance:
-        """A fresh instance of ``compiled`` in a new store, with ``fuel`` to start on.
+    def instantiate(self, compiled: Compiled, ceilings: Ceilings, fuel: int, slice_fuel: ctypes.c_uint64) -> Instance:
+        """A fresh instance of ``compiled`` in a new store, with ``fuel`` to start on,
+        yielding after each ``slice_fuel`` of it (`SLICE` or `LONG_SLICE`).
 
         Raises:
             NoSlot: Every slot is taken.
@@ -292,7 +308,7 @@ class Pool:
         """
         instance = Instance(self, compiled)
         try:
-            instance.start(ceilings, fuel)
+            instance.start(ceilings, fuel, slice_fuel)
         except BaseException:
             instance.close()
             raise

@@ -21,13 +21,15 @@ from .admission import AdmissionPolicy, admit
 from .call import IsolatedCall
 from .compiler import CompileLimits, Compiler
 from .errors import InputTooLarge, SandboxBusy, SandboxUnusable
-from .instance import Ceilings, Compiled, NoSlot, Pool
+from .instance import LONG_SLICE, SLICE, Ceilings, Compiled, NoSlot, Pool
 from .lane import current_lane
 from .limits import Limits
 from .program import Completion, Program
 from .settings import EngineSettings
 
 if TYPE_CHECKING:
+    from ctypes import c_uint64
+
     from .artifacts import ArtifactCache
 
 __all__ = ["Runner", "Sandbox"]
@@ -86,7 +88,10 @@ class Sandbox:
         self._pool = Pool(self.settings)
         self._compiler = Compiler(self.settings, limits=compile_limits or CompileLimits(), cache=cache)
         self._lock = threading.Lock()
-        self._compiled: weakref.WeakValueDictionary[str, Compiled] = weakref.WeakValueDictionary()
+        # By digest and entry points: one module may be loaded under several policies.
+        self._compiled: weakref.WeakValueDictionary[tuple[str, frozenset[str]], Compiled] = (
+            weakref.WeakValueDictionary()
+        )
         _sandboxes.add(self)
 
     @property
@@ -105,12 +110,13 @@ class Sandbox:
         """
         self._check_usable()
         report = admit(wasm, policy)
+        key = (report.digest, report.entry_points)
         with self._lock:
-            compiled = self._compiled.get(report.digest)
+            compiled = self._compiled.get(key)
         if compiled is None:
             module = self._compiler.load(self._pool.engine, wasm, report.digest)
             with self._lock:
-                compiled = self._compiled.setdefault(report.digest, Compiled(self._pool.engine, module, report))
+                compiled = self._compiled.setdefault(key, Compiled(self._pool.engine, module, report))
         return Program(
             digest=report.digest,
             entry_points=report.entry_points,
@@ -154,19 +160,19 @@ class Sandbox:
         """`run` from a plain thread. Raises the same."""
         limits = limits or self.limits
         try:
-            return _drain(self._slices(program, entry, payload, limits))
+            return _drain(self._slices(program, entry, payload, limits, LONG_SLICE))
         except NoSlot:
             give_up_at = time.monotonic() + self._wait_ms / 1000
         while time.monotonic() < give_up_at:
             time.sleep(_RETRY_SECONDS)
             try:
-                return _drain(self._slices(program, entry, payload, limits))
+                return _drain(self._slices(program, entry, payload, limits, LONG_SLICE))
             except NoSlot:
                 continue
         raise self._busy()
 
     def _slices(
-        self, program: Program, entry: str, payload: bytes, limits: Limits
+        self, program: Program, entry: str, payload: bytes, limits: Limits, slice_fuel: c_uint64 = SLICE
     ) -> Generator[None, None, Completion]:
         if self._why_not is not None:
             raise SandboxUnusable(self._why_not)
@@ -186,7 +192,7 @@ class Sandbox:
             raise ValueError("the program was loaded by another sandbox; load it with this one")
         if entry not in program.entry_points:
             raise ValueError(f"module {program.digest[:12]} has no entry point {entry!r}: see program.entry_points")
-        return IsolatedCall(compiled, program, entry, payload, limits, ceilings).run(self._pool)
+        return IsolatedCall(compiled, program, entry, payload, limits, ceilings).run(self._pool, slice_fuel)
 
     def _check_fit(self, limits: Limits) -> Ceilings:
         settings = self.settings

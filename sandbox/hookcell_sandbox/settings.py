@@ -75,6 +75,8 @@ _SWITCHES: Mapping[str, bool] = {
     # Bounds are checked in code. With signal traps, a `faulthandler.enable()` after start-up turns a guest's
     # out-of-bounds access into the death of the host. The address-space reservation stays, which keeps it as fast.
     "signals_based_traps": False,
+    # `instance` keeps the address of a memory over a call. The reservation holds all that it can grow to.
+    "memory_may_move": False,
 }
 
 

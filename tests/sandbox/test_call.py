@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+import wasmtime
 
 from hookcell_sandbox import (
+    AdmissionPolicy,
     DeadlineExceeded,
     FuelExhausted,
     GuestError,
@@ -24,6 +27,7 @@ from hookcell_sandbox import (
 
 Load = Callable[[str], Program]
 PAGE = 65_536
+MODULES = Path(__file__).parents[2] / "fixtures" / "modules"
 ENDLESS = Limits(fuel=2**50, deadline_ms=30)
 
 
@@ -56,6 +60,16 @@ class TestCompletion:
 
     def test_the_elapsed_time_is_reported(self, sandbox: Sandbox, load: Load) -> None:
         assert sandbox.run_sync(load("plain"), "echo", b"x").elapsed_us > 0
+
+    def test_a_module_loaded_under_two_policies_runs_the_entry_points_of_each(self, sandbox: Sandbox) -> None:
+        wasm = bytes(wasmtime.wat2wasm((MODULES / "plain.wat").read_text("utf-8")))
+        first, second = (
+            sandbox.load(wasm, AdmissionPolicy(entry_points=frozenset({name}))) for name in ("echo", "empty")
+        )
+        assert sandbox.run_sync(first, "echo", b"x").output == b"x"
+        assert sandbox.run_sync(second, "empty", b"x").output == b""
+        with pytest.raises(ValueError, match="no entry point"):
+            sandbox.run_sync(first, "empty", b"x")
 
     def test_an_unknown_entry_point_is_the_callers_mistake(self, sandbox: Sandbox, load: Load) -> None:
         with pytest.raises(ValueError, match="no entry point 'missing'"):
@@ -177,6 +191,14 @@ class TestTraps:
             with pytest.raises(GuestTrap):
                 sandbox.run_sync(load("traps"), entry, b"")
             assert sandbox.run_sync(load("plain"), "echo", b"fine").output == b"fine"
+
+    def test_an_instance_that_cannot_be_made_is_a_trap_with_no_log(self, sandbox: Sandbox, load: Load) -> None:
+        assert sandbox.run_sync(load("logs"), "says", b"").log  # so that a stale handle would have something to read
+        for _ in range(3):
+            with pytest.raises(GuestTrap, match="instantiation trapped: memory_out_of_bounds") as caught:
+                sandbox.run_sync(load("data_beyond"), "echo", b"")
+            assert not caught.value.log
+        assert sandbox.taken == 0
 
     def test_hook_alloc_that_traps_is_named(self, sandbox: Sandbox, load: Load) -> None:
         with pytest.raises(GuestTrap) as caught:

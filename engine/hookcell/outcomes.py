@@ -119,6 +119,8 @@ def check_outcome(value: object, point: Point, *, streaming: bool = False) -> Ou
 
 
 def _as_map(value: object) -> Mapping[str, object]:
+    if type(value) is dict:
+        return cast("dict[str, object]", value)
     if isinstance(value, Outcome):
         return _from_outcome(value)
     if value is None:

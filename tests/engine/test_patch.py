@@ -293,7 +293,7 @@ def naive(whole: Any, operations: list[dict[str, Any]]) -> Any:
                 del target[index(target, last, 1)]
             else:
                 target[index(target, last, 1)] = value
-        except (KeyError, TypeError, IndexError):
+        except (KeyError, TypeError, IndexError, AttributeError):
             return None
     return whole
 

@@ -196,6 +196,16 @@ def test_a_modules_schema_does_not_refer_to_itself(schema: Any) -> None:
     assert "refers to itself" in refused(schema).reason
 
 
+@pytest.mark.parametrize("keyword", ["unevaluatedProperties", "unevaluatedItems"])
+def test_what_doubles_the_work_at_each_level_is_refused(keyword: str) -> None:
+    """Twenty levels of it, 1 KB, hang the validator for a minute."""
+    schema: Any = {"type": "object"}
+    for _ in range(20):
+        schema = {"anyOf": [schema], keyword: {"type": "integer"}}
+    assert refused(schema).path == f"/{keyword}"
+    assert refused({"items": {keyword: False}}).path == f"/items/{keyword}"
+
+
 def doubling(levels: int) -> Any:
     """Definitions that each refer twice to the next: 2^levels steps for a validator."""
     twice = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from .compile_child import JOB, MESSAGE_BYTES, REPLY, Status
 from .errors import Finding, SandboxError, SandboxUnusable
+from .findings import FINDING_CODES
 from .guest_text import escape
 
 if TYPE_CHECKING:
@@ -293,7 +294,7 @@ def _invalid(body: bytes) -> Finding:
     return Finding(
         code="invalid_module",
         what=escape(said, characters=400),
-        hint="build for the features that guest_sdk/ABI.md lists, and for no others",
+        hint=FINDING_CODES["invalid_module"].hint,
     )
 
 
@@ -303,7 +304,7 @@ def _too_costly(what: str, *, value: int | str | None = None, limit: int | str) 
         what=what,
         value=value,
         limit=limit,
-        hint="split large functions and flatten deeply nested blocks",
+        hint=FINDING_CODES["compile_limit"].hint,
     )
 
 

@@ -34,7 +34,7 @@ class FindingCode:
 
 
 _DAMAGED = "the file is cut, damaged or written by a faulty tool; build it again"
-_OFF = "build for the features of the ABI: the WebAssembly 1.0 core, mutable globals, sign extension, saturating float-to-int, multi-value, bulk memory, reference types"  # noqa: E501 one sentence
+_OFF = "build for the features of the ABI: the WebAssembly 1.0 core, mutable globals, sign extension, saturating float-to-int, multi-value, bulk memory, reference types but externref"  # noqa: E501 one sentence
 _ABI = "export what the guest ABI asks for; the SDKs do"
 
 
@@ -72,7 +72,7 @@ FINDING_CODES: Mapping[str, FindingCode] = MappingProxyType(
         "bad_bounds": FindingCode("a minimum over the maximum, or more pages than a memory can have", _DAMAGED),
         # Features that are off.
         "type_form": FindingCode("a type that is not a function type", _OFF),
-        "value_type": FindingCode("a value type beyond i32, i64, f32, f64, funcref and externref", _OFF),
+        "value_type": FindingCode("a value type beyond i32, i64, f32, f64 and funcref", _OFF),
         "const_expression": FindingCode("a constant expression that is not one plain instruction", _OFF),
         "tag_section": FindingCode("exception tags", "build without WebAssembly exceptions"),
         "several_memories": FindingCode("more than one memory", "build with one memory"),
@@ -125,6 +125,11 @@ FINDING_CODES: Mapping[str, FindingCode] = MappingProxyType(
         "name_too_long": FindingCode("a name", _over("name_bytes", "choose a shorter one")),
         "custom_too_large": FindingCode("all custom sections together", _over("custom_bytes", "strip debug sections")),
         "manifest_too_large": FindingCode("the manifest section", _over("manifest_bytes", "shorten it")),
+        # What the compiler says, which sees the code too.
+        "invalid_module": FindingCode("wasmtime's validator refuses the module", _OFF),
+        "compile_limit": FindingCode(
+            "compiling the module takes more than it may", "split large functions and flatten deeply nested blocks"
+        ),
         "more": FindingCode("findings that were counted but not kept", "mend those that are listed, then look again"),
     }
 )

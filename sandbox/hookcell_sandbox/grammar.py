@@ -17,8 +17,7 @@ __all__ = ["SectionReader"]
 
 _PLAIN = bytes(PLAIN_TYPES)
 _NUMBERS = bytes(code for code in PLAIN_TYPES if code >= 0x7C)
-_FUNCREF, _EXTERNREF = 0x70, 0x6F
-_REFERENCES = frozenset({_FUNCREF, _EXTERNREF})
+_FUNCREF = 0x70
 _TYPED_REFERENCES = frozenset({0x63, 0x64})
 
 _END = 0x0B
@@ -112,7 +111,7 @@ class SectionReader(Cursor):
         """One value type's first byte; the heap type of a typed reference is read and dropped."""
         code = self.byte()
         if code in PLAIN_TYPES:
-            if code in _REFERENCES:
+            if code == _FUNCREF:
                 self.module.features.add("reference_types")
             return code
         if code not in FOREIGN_TYPES:
@@ -261,7 +260,7 @@ class SectionReader(Cursor):
         codes = self.buffer[start : start + count]
         if not codes.translate(None, _PLAIN):
             self.offset = start + count
-            if _FUNCREF in codes or _EXTERNREF in codes:
+            if _FUNCREF in codes:
                 self.module.features.add("reference_types")
             return count, codes[: limit + 1]
         if count > limit:
@@ -278,7 +277,7 @@ class SectionReader(Cursor):
 
     def _heap_type(self, where: str) -> None:
         code = self.byte()
-        if code in _REFERENCES:
+        if code == _FUNCREF:
             return
         if 0x68 <= code <= 0x75 and code in FOREIGN_TYPES:
             name, feature = FOREIGN_TYPES[code]

@@ -47,8 +47,15 @@ POLICY = AdmissionPolicy(entry_points=POINTS)
 PACKAGE = Path(hookcell_sandbox.__file__).parent
 READER = ("admission", "binary", "findings", "grammar", "module", "sections", "shape")
 
-# Tried in test_module.py, at bounds that no limit sets, and below.
-_TRIED_ELSEWHERE = {"too_many_sections", "too_many_imports", "too_many_local_groups", "more"}
+# Tried in test_module.py, at bounds that no limit sets, in test_compiler.py, and below.
+_TRIED_ELSEWHERE = {
+    "too_many_sections",
+    "too_many_imports",
+    "too_many_local_groups",
+    "invalid_module",
+    "compile_limit",
+    "more",
+}
 
 
 def findings(wasm: bytes, policy: AdmissionPolicy = POLICY) -> list[Finding]:
@@ -353,7 +360,7 @@ def test_a_manifest_that_cannot_be_taken_is_not_shown_to_the_policy() -> None:
         (hook(data=vec([b"\x81\0" + u(0)])), {"bulk_memory"}),
         (hook(data_count=u(0)), {"bulk_memory"}),
         (hook(element=vec([b"\1\0" + vec([u(0)])])), {"bulk_memory"}),
-        (hook(table=vec([b"\x6f" + limits(1)])), {"reference_types"}),
+        (hook(table=vec([b"\x6f" + limits(1)])), {"externref"}),
         (hook(**{"global": vec([global_(0x70, b"\xd0\x70\x0b")])}), {"reference_types"}),
         (
             hook(**{"global": vec([global_(I32, i32(0), mutable=True)])}, export=exports(export("g", GLOBAL, 0))),

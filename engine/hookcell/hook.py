@@ -267,7 +267,11 @@ def _crossing(manifest: Manifest, point: str) -> Crossing:
 
 
 def _config(name: str, manifest: Manifest, config: object) -> Mapping[str, object]:
-    """The encoded config, validated and with its schema's defaults; nothing when there is neither config nor schema."""
+    """The encoded config, validated and with its schema's defaults filled in.
+
+    Nothing crosses when the host gave none and no default fills one in, so that a hook can tell it from an empty one.
+    """
+    given = config is not None
     if manifest.config is not None:
         try:
             config = compile_schema(manifest.config, hostile=True).validate({} if config is None else config)
@@ -275,7 +279,7 @@ def _config(name: str, manifest: Manifest, config: object) -> Mapping[str, objec
             raise ConfigInvalid(hook=name, path=error.path, reason=error.reason) from error
         except SchemaInvalid as error:
             raise ConfigInvalid(hook=name, path="", reason=f"its schema is not acceptable: {error}") from error
-    elif config is None:
+    if not given and not config:
         return {}
     try:
         return {"config": Encoded(encode_value(config))}

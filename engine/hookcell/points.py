@@ -35,7 +35,7 @@ class Point:
         name: The point's name, which is also the guest's export.
         family: ``pipeline`` (seed 000) or ``agent_class`` (seed 002).
         own_fields: Context fields beyond the common ones, as on the wire.
-        keys: Outcome keys that may stand here, ``storage`` and ``error`` included; ``events`` only in a streamed run (P13).
+        keys: Outcome keys that may stand here, ``storage`` and ``error`` included; ``events`` only in a streamed run.
         patch_roots: Top-level context fields a patch may write to, without the slash.
         message_edits: What a patch may do to ``messages``: append alone at tool points, edit at generate points (P2).
         tool_point: Whether the failure policy ``deny`` is allowed (P11).

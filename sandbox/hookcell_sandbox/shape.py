@@ -9,8 +9,9 @@ __all__ = ["Bounds", "Constant", "Export", "FunctionType", "Global", "Import", "
 # Encoded value types that the ABI's features have, by name.
 PLAIN_TYPES = {0x7F: "i32", 0x7E: "i64", 0x7D: "f32", 0x7C: "f64", 0x70: "funcref"}
 
-# Those of features that are off: name, feature. `externref` is one: nothing that a module without imports is given could
-# be one, and without it wasmtime needs no collector. 0x63 and 0x64 are followed by a heap type, all others stand alone.
+# Those of features that are off: name, feature. `externref` is one: nothing that a module without imports is given
+# could be one, and without it wasmtime needs no collector. 0x63 and 0x64 are followed by a heap type, all others stand
+# alone.
 FOREIGN_TYPES = {
     0x7B: ("v128", "simd"),
     0x75: ("nullcontref", "stack_switching"),

@@ -8,6 +8,7 @@ import enum
 import math
 import pickle
 import struct
+import sys
 from typing import Any, NamedTuple
 
 import msgpack
@@ -415,3 +416,45 @@ def test_a_long_key_that_stands_twice_gives_a_short_error() -> None:
     with pytest.raises(Malformed) as caught:
         decode(b"\x82" + key + b"\x01" + key + b"\x01")
     assert len(str(caught.value)) < 400
+
+
+SHORT, LONG = b"", b"\xa1p" + b"\xc5\x0b\xb8" + b"x" * 3000
+
+
+@pytest.mark.parametrize("padding", [SHORT, LONG], ids=["told by its bytes", "scanned"])
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (b"\xcb\x7f\xf0" + b"\0" * 6, "NaN or an infinity"),
+        (b"\xcb\xff\xff" + b"\0" * 6, "NaN or an infinity"),
+        (b"\xca\x7f\x80\0\0", "NaN or an infinity"),
+        (b"\xd6\xff\0\0\0\0", "extension"),
+        (b"\xc7\0\1", "extension"),
+        (b"\xc1", "never uses"),
+        (b"\x91" * 64 + b"\xc0", "nests more than 64"),
+        (b"\xdd\xff\xff\xff\xff", "before the last value"),
+        (b"\x82\xa1a\1\xa1a\2", "'a' twice"),
+        (b"\x81\xc4\1a\1", "no string"),
+        (b"\xc0\xc0", "follow its end"),
+    ],
+)
+def test_a_short_outcome_is_refused_as_a_long_one_is(padding: bytes, value: bytes, said: str) -> None:
+    raw = (b"\x82" + padding if padding else b"\x81") + b"\xa1v" + value
+    with pytest.raises(Malformed, match=said):
+        decode(raw)
+
+
+@pytest.mark.parametrize("padding", [SHORT, LONG], ids=["told by its bytes", "scanned"])
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (b"\xcb\x7f\xef" + b"\xff" * 6, sys.float_info.max),
+        (b"\xca\x7f\x7f\xff\xff", 3.4028234663852886e38),
+        # Bytes that would be a NaN, an extension and a reserved head, were they not inside a string and a number.
+        (b"\xc4\6\xcb\x7f\xf0\xd6\xff\xc1", b"\xcb\x7f\xf0\xd6\xff\xc1"),
+        (b"\xcf\xcb\x7f\xf0\0\0\0\0\0", 0xCB7FF00000000000),
+    ],
+)
+def test_a_short_outcome_is_read_as_a_long_one_is(padding: bytes, value: bytes, expected: object) -> None:
+    raw = (b"\x82" + padding if padding else b"\x81") + b"\xa1v" + value
+    assert decode(raw)["v"] == expected

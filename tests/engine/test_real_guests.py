@@ -277,3 +277,14 @@ def test_a_config_that_does_not_fit_the_guards_schema_is_refused(sandbox: Sandbo
     """SEMANTICS G2."""
     with pytest.raises(ConfigInvalid):
         GuestHook.load(DEMO / "hooks" / "guard.wasm", sandbox=sandbox, name="guard", config={"deny": "everything"})
+
+
+@pytest.mark.parametrize(("config", "denied"), [(None, "guard"), ({}, None), ({"deny": [{"tool": "x"}]}, None)])
+def test_guard_without_any_config_refuses_to_delete_and_with_one_keeps_to_it(
+    sandbox: Sandbox, config: object, denied: str | None
+) -> None:
+    guard = GuestHook.load(DEMO / "hooks" / "guard.wasm", sandbox=sandbox, name="guard", config=config)
+    pipeline = ToolPipeline(hooks=HookRegistry([guard]), run=RunFacts())
+    gate = pipeline.before_execution_sync(ToolCall(id="1", name="delete_account", args={}))
+    assert gate.decision is not None
+    assert gate.decision.denied_by == denied

@@ -157,12 +157,24 @@ def test_config_crosses_with_its_schemas_defaults() -> None:
     _run(sandbox.guest("g", {"needs": [], "config": CONFIG_SCHEMA}, pre_tool_call=_nothing))
     _run(sandbox.guest("g", {"needs": []}, options={"config": [1]}, pre_tool_call=_nothing))
     _run(sandbox.guest("g", {"needs": []}, pre_tool_call=_nothing))
+    no_default = {"type": "object", "properties": {"most": {"type": "integer"}}}
+    _run(sandbox.guest("g", {"needs": [], "config": no_default}, pre_tool_call=_nothing))
+    _run(sandbox.guest("g", {"needs": [], "config": no_default}, options={"config": {}}, pre_tool_call=_nothing))
     assert [call.context.get("config", "absent") for call in sandbox.calls] == [
         {"word": "x", "most": 3},
         {"word": "x"},
         [1],
         "absent",
+        "absent",  # nothing was given and no default fills it: the hook can tell that from an empty one
+        {},
     ]
+
+
+def test_a_schema_that_requires_something_refuses_a_hook_without_config() -> None:
+    """SEMANTICS G2."""
+    schema = {"type": "object", "required": ["most"]}
+    with pytest.raises(ConfigInvalid, match="most"):
+        FakeSandbox().guest("g", {"config": schema}, pre_tool_call=_nothing)
 
 
 def test_a_config_that_does_not_fit_is_refused_at_registration() -> None:

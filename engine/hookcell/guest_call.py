@@ -15,6 +15,7 @@ from .malformed import Malformed
 from .outcomes import ABSENT, Outcome, ThrownError, read_outcome
 from .patch import apply_patch, written_paths
 from .proposal import Proposal, propose
+from .request_view import overlaid, view
 from .storage import HookStorage, StorageKey, Stored
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ def call_guest(
     if crossing.wants_moment:
         draft.moment = moment()
         context = {**context, "now": draft.moment.now, "seed": draft.moment.seed}
+    if "request" in crossing.received and "request" in context:
+        context = {**context, "request": view(context["request"], hook.request_fields)}
     if hook.manifest.storage is None:
         return (yield from _attempt(hook, state, context, hook.extra, budget, hook.limits.deadline_ms, draft))
     key = access.key(hook)
@@ -210,7 +213,12 @@ def _read(hook: GuestHook, state: ChainState, completion: Completion, draft: Dra
         wrote: tuple[str, ...] = ()
         if outcome.patch:
             received = hook.crossings[point.name].received
-            fields = apply_patch(state.context, outcome.patch, roots=point.patch_roots, received=received)
+            seen: Mapping[str, Any] = state.context
+            if "request" in seen:
+                seen = {**seen, "request": view(seen["request"], hook.request_fields)}
+            fields = apply_patch(seen, outcome.patch, roots=point.patch_roots, received=received)
+            if "request" in fields:
+                fields["request"] = overlaid(state.context["request"], fields["request"], hook.request_fields)
             wrote = written_paths(outcome.patch)
         return propose(state, hook.name, outcome, fields, wrote, edits_system_messages=hook.edits_system_messages)
     except Malformed as error:

@@ -106,6 +106,7 @@ class GuestHook:
         limits: Of each call.
         on_failure: Its failure policy.
         edits_system_messages: The host's grant to touch system messages at generate points (P2).
+        request_fields: The host's grant of more fields of the model request than `request_view.REQUEST_FIELDS`.
     """
 
     name: str
@@ -117,6 +118,7 @@ class GuestHook:
     limits: Limits = field(repr=False)
     on_failure: FailurePolicy = "raise"
     edits_system_messages: bool = False
+    request_fields: frozenset[str] = frozenset()
 
     @classmethod
     def load(
@@ -129,6 +131,7 @@ class GuestHook:
         limits: Limits | None = None,
         on_failure: FailurePolicy = "raise",
         edits_system_messages: bool = False,
+        request_fields: frozenset[str] = frozenset(),
     ) -> Self:
         """Admit and compile a module and make it a hook. Blocking; see `load_async`.
 
@@ -140,6 +143,7 @@ class GuestHook:
             limits: Of each call; default: the sandbox's.
             on_failure: See `FailurePolicy`.
             edits_system_messages: Grant it to touch system messages at generate points (P2).
+            request_fields: Grant it more fields of the model request than `request_view.REQUEST_FIELDS`.
 
         Raises:
             ModuleRejected: The module is refused, with every finding. It is never skipped.
@@ -157,6 +161,7 @@ class GuestHook:
             limits=limits,
             on_failure=on_failure,
             edits_system_messages=edits_system_messages,
+            request_fields=request_fields,
         )
 
     @classmethod
@@ -170,6 +175,7 @@ class GuestHook:
         limits: Limits | None = None,
         on_failure: FailurePolicy = "raise",
         edits_system_messages: bool = False,
+        request_fields: frozenset[str] = frozenset(),
     ) -> Self:
         """As `load`, with admission and compilation off the event loop."""
         data, stem = _read(wasm)
@@ -183,6 +189,7 @@ class GuestHook:
             limits=limits,
             on_failure=on_failure,
             edits_system_messages=edits_system_messages,
+            request_fields=request_fields,
         )
 
     @classmethod
@@ -197,6 +204,7 @@ class GuestHook:
         limits: Limits | None = None,
         on_failure: FailurePolicy = "raise",
         edits_system_messages: bool = False,
+        request_fields: frozenset[str] = frozenset(),
     ) -> Self:
         """A hook of a program that ``sandbox`` loaded already. Arguments and errors as in `load`."""
         try:
@@ -216,6 +224,7 @@ class GuestHook:
             limits=limits or sandbox.limits,
             on_failure=on_failure,
             edits_system_messages=edits_system_messages,
+            request_fields=request_fields,
         )
 
     @property

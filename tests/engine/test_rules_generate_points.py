@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -157,3 +158,76 @@ def test_hooks_run_in_order_and_each_sees_what_the_last_one_changed() -> None:
     )
     run_point_sync(registry, "pre_generate", facts.context({"request": {}}))
     assert seen == [4]
+
+
+FULL = {
+    "model": "m",
+    "temperature": 1,
+    "apiKey": "sk-secret",
+    "baseUrl": "https://model.example",
+    "tools": [{"name": "shell"}],
+    "headers": {"x-trace": "1", "Authorization": "Bearer secret", "X-Api-Key": "secret", "Cookie": "session"},
+}
+
+
+def _guest_run(patch: list[dict[str, Any]], **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The request as the guest saw it, and as it is after its patch."""
+    sandbox, request = FakeSandbox(), copy.deepcopy(FULL)
+    registry = HookRegistry([sandbox.guest("g", options=options, pre_generate=lambda _: {"patch": patch})])
+    run_point_sync(registry, "pre_generate", _facts().context({"request": request}))
+    return sandbox.calls[0].context["request"], request
+
+
+def test_a_guest_sees_the_allowlisted_fields_of_a_request_alone() -> None:
+    """SEMANTICS, "Points": credentials, endpoints and tool definitions are never serialised."""
+    seen, after = _guest_run([])
+    assert seen == {"model": "m", "temperature": 1, "headers": {"x-trace": "1"}}
+    assert after == FULL
+
+
+def test_what_a_guest_could_not_see_stays_when_it_replaces_the_request_whole() -> None:
+    """SEMANTICS P2, "Points"."""
+    _, after = _guest_run([{"op": "replace", "path": "/request", "value": {"model": "m", "maxTokens": 5}}])
+    secret = {name: value for name, value in FULL["headers"].items() if name != "x-trace"}  # type: ignore[attr-defined]  # a map
+    assert after == {**{k: v for k, v in FULL.items() if k != "temperature"}, "maxTokens": 5, "headers": secret}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("/request/model", "other", "read only"),
+        ("/request/baseUrl", "https://evil.example", "no field that a hook may set"),
+        ("/request/apiKey", "x", "no field that a hook may set"),
+        ("/request/headers/authorization", "Bearer mine", "may hold a credential"),
+        ("/request/headers/x-a", "1\r\nx-b: 2", "not one line"),
+        ("/request/headers/x-a\r\nx-b", "1", "no header name"),
+        ("/request/headers/x-a", 1, "not one line"),
+        ("/request/headers", "x", "no map"),
+    ],
+)
+def test_a_guest_may_not_set_what_it_may_not_see(path: str, value: object, said: str) -> None:
+    """SEMANTICS, "Points": more is a host's explicit grant."""
+    with pytest.raises(OutcomeInvalid, match=said):
+        _guest_run([{"op": "add", "path": path, "value": value}])
+
+
+def test_a_guest_may_not_take_the_model_away() -> None:
+    with pytest.raises(OutcomeInvalid, match="read only"):
+        _guest_run([{"op": "remove", "path": "/request/model"}])
+
+
+def test_a_granted_field_crosses_and_may_be_set() -> None:
+    """SEMANTICS, "Points": more is a host's explicit grant."""
+    grant = frozenset({"baseUrl", "model"})
+    patch = [
+        {"op": "replace", "path": "/request/baseUrl", "value": "https://other.example"},
+        {"op": "replace", "path": "/request/model", "value": "n"},
+    ]
+    seen, after = _guest_run(patch, request_fields=grant)
+    assert seen["baseUrl"] == "https://model.example"
+    assert (after["baseUrl"], after["model"], after["apiKey"]) == ("https://other.example", "n", "sk-secret")
+
+
+def test_a_guest_may_set_an_open_header_beside_the_secret_ones() -> None:
+    _, after = _guest_run([{"op": "add", "path": "/request/headers/x-run", "value": "7"}])
+    assert after["headers"] == {**FULL["headers"], "x-run": "7"}  # type: ignore[dict-item]  # a map

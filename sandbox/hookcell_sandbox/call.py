@@ -216,15 +216,14 @@ class IsolatedCall:
 
     def _log(self, instance: Instance) -> GuestLog:
         """Copy the log out: ``{u32 length, bytes}`` at the address in the global. Both are the guest's to set."""
-        if not instance.memory_bytes():
+        if not instance.has_memory():
             return EMPTY_LOG
         address = self._program.report.log_address
         if address is None:
             address = instance.global_32(_HOOK_LOG) or 0
-        header = instance.read(address, 4)
-        if header is None:
+        size = instance.read_32(address)
+        if size is None:
             return GuestLog(b"[hook_log points outside of memory]", cut=True)
-        size = int.from_bytes(header, "little")
         if not size:
             return EMPTY_LOG
         kept = min(size, self._limits.log_bytes, max(instance.memory_bytes() - address - 4, 0))

@@ -240,6 +240,10 @@ class Instance(_Stored):
         """The i64 that the last function returned, unsigned."""
         return self.scratch.result_64.value
 
+    def has_memory(self) -> bool:
+        """Whether the instance could be made."""
+        return self._base != 0
+
     def memory_bytes(self) -> int:
         """Size of the linear memory now; 0 when the instance could not be made."""
         return self._base and _memory_size(self._context, self.scratch.memory)
@@ -255,6 +259,10 @@ class Instance(_Stored):
     def read(self, at: int, size: int) -> bytes | None:
         """Copy ``size`` bytes out, or None when the range leaves linear memory. The caller has bounded ``size``."""
         return _copy_out(self._base + at, size) if self._holds(at, size) else None
+
+    def read_32(self, at: int) -> int | None:
+        """The little-endian u32 at ``at``, or None when it leaves linear memory."""
+        return native.number_at(self._base + at) if self._holds(at, 4) else None
 
     def _holds(self, at: int, size: int) -> bool:
         if at + size <= self._size:

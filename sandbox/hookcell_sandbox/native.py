@@ -249,6 +249,13 @@ def fuel_amount(number: int) -> ctypes.c_uint64:
     return ctypes.c_uint64(number)
 
 
+def number_at(address: int) -> int:
+    """The u32 at an address that the caller has checked, in the guest's byte order, which is little-endian."""
+    return _LittleU32.from_address(address).value
+
+
+_LittleU32: Final = ctypes.c_uint32.__ctype_le__
+
 NOTHING: Final = ctypes.c_void_p(None)
 
 

@@ -59,6 +59,10 @@ class GuestSandbox(Protocol):
         """The same off the event loop."""
         ...
 
+    def check_limits(self, limits: Limits, /) -> None:
+        """Raise ``ValueError`` when no call could run under them."""
+        ...
+
     async def run(self, program: Program, entry: str, payload: bytes, limits: Limits, /) -> Completion:
         """One isolated call. Raises `SandboxError`."""
         ...
@@ -148,7 +152,8 @@ class GuestHook:
         Raises:
             ModuleRejected: The module is refused, with every finding. It is never skipped.
             ConfigInvalid: The config does not fit.
-            ValueError: The name does not do, or the policy does not fit its points (P11).
+            ValueError: The name does not do, the policy does not fit its points (P11), or the limits are more than the
+                sandbox holds.
         """
         data, stem = _read(wasm)
         program = sandbox.load(data, admission_policy())
@@ -214,6 +219,8 @@ class GuestHook:
         name = check_name(name or manifest.name or fallback_name or program.digest[:12])
         crossings = {point: _crossing(manifest, point) for point in POINTS if point in program.entry_points}
         check_policy(name, on_failure, crossings)
+        limits = limits or sandbox.limits
+        sandbox.check_limits(limits)
         return cls(
             name=name,
             program=program,
@@ -221,7 +228,7 @@ class GuestHook:
             manifest=manifest,
             extra=_config(name, manifest, config),
             crossings=crossings,
-            limits=limits or sandbox.limits,
+            limits=limits,
             on_failure=on_failure,
             edits_system_messages=edits_system_messages,
             request_fields=request_fields,

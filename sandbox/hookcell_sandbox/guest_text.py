@@ -13,9 +13,9 @@ from functools import cached_property
 __all__ = ["GuestLog", "escape"]
 
 # Everything but letters, marks, numbers, punctuation, symbols and the plain space: controls (Cc), format characters
-# such as bidirectional marks (Cf), lone surrogates (Cs), private use (Co), unassigned (Cn), line and paragraph
-# separators.
-_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+# such as bidirectional marks (Cf), lone surrogates (Cs), private use (Co), unassigned (Cn), and every other space
+# and separator (Zs, Zl, Zp), which pass for the plain space or for a new line.
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"})
 
 
 def escape(text: str | bytes, *, characters: int = 200) -> str:
@@ -39,7 +39,7 @@ def escape(text: str | bytes, *, characters: int = 200) -> str:
 
 
 def _escaped(character: str) -> str:
-    if unicodedata.category(character) not in _UNSAFE:
+    if character == " " or unicodedata.category(character) not in _UNSAFE:
         return character
     point = ord(character)
     if point <= 0xFF:

@@ -129,6 +129,10 @@ class Sandbox:
         """`load`, off the event loop."""
         return await anyio.to_thread.run_sync(self.load, wasm, policy)
 
+    def check_limits(self, limits: Limits) -> None:
+        """Raise ``ValueError`` when a call under ``limits`` could not run here: `run` would say the same, later."""
+        self._check_fit(limits)
+
     # --- running ----------------------------------------------------------------------------------------------------
 
     async def run(self, program: Program, entry: str, payload: bytes, limits: Limits | None = None) -> Completion:

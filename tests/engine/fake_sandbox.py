@@ -55,6 +55,9 @@ class FakeSandbox:
     ) -> GuestHook:
         return GuestHook.from_program(self.program(answers, manifest), sandbox=self, name=name, **(options or {}))
 
+    def check_limits(self, limits: Limits) -> None:
+        """Any will do."""
+
     def load(self, wasm: bytes, policy: object) -> Program:
         raise NotImplementedError
 

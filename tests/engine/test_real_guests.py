@@ -288,3 +288,9 @@ def test_guard_without_any_config_refuses_to_delete_and_with_one_keeps_to_it(
     gate = pipeline.before_execution_sync(ToolCall(id="1", name="delete_account", args={}))
     assert gate.decision is not None
     assert gate.decision.denied_by == denied
+
+
+def test_limits_that_no_slot_holds_are_refused_at_load(sandbox: Sandbox) -> None:
+    more = Limits(memory_bytes=2 * sandbox.settings.memory_bytes)
+    with pytest.raises(ValueError, match=r"raise EngineSettings\.memory_bytes too"):
+        GuestHook.load(DEMO / "hooks" / "guard.wasm", sandbox=sandbox, limits=more)

@@ -1,0 +1,101 @@
+"""What the README shows is run, and what it says in tables is compared with the code."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hookcell import POINTS
+from hookcell.points import COMMON_FIELDS
+from hookcell_sandbox import Limits
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+BLOCK = re.compile(r"(?:<!-- (?P<mark>[^>]*) -->\n)?```(?P<language>\w+)\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def blocks() -> list[tuple[str, str, str]]:
+    """Mark, language and text of each fenced block, in order."""
+    return [(found["mark"] or "", found["language"], found["text"]) for found in BLOCK.finditer(README)]
+
+
+def table(name: str) -> list[list[str]]:
+    """The cells of the marked table's rows, the head left out."""
+    rows = README.partition(f"<!-- table: {name} -->\n")[2].partition("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A folder in which every file was written and every block was run in order, and what they printed."""
+    pytest.importorskip("ziglang", reason="ziglang is not installed")
+    folder = tmp_path_factory.mktemp("readme")
+    paths = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    environment = {**os.environ, "PATH": paths, "PYTHONWARNINGS": "error"}
+    printed: list[str] = []
+    for mark, language, text in blocks():
+        if mark.startswith("file: "):
+            (folder / mark.removeprefix("file: ")).write_text(text, "utf-8")
+        elif mark == "run":
+            command = ["bash", "-euc", text] if language == "sh" else [sys.executable, "-c", text]
+            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            printed.append(done.stdout)
+    return folder, printed
+
+
+def test_the_first_hook_is_built_and_does_what_the_readme_says(bench: tuple[Path, list[str]]) -> None:
+    _, printed = bench
+    (output,) = (text for mark, _, text in blocks() if mark == "output of the run")
+    assert output in printed[0]
+
+
+def test_the_program_in_the_readme_runs_and_its_hook_denies(bench: tuple[Path, list[str]]) -> None:
+    _, printed = bench
+    assert "kind='denied'" in printed[1]
+    assert "denied no-shell" in printed[1]
+    assert "('rm -rf build',)" in printed[1]
+    assert "shell denied" in printed[1]
+
+
+def test_every_block_is_run_or_marked_or_one_of_the_two_commands() -> None:
+    unmarked = [text.strip() for mark, _, text in blocks() if not mark]
+    assert len(unmarked) == 2
+    assert all(text.startswith("python3 -m venv .venv && .venv/bin/pip install -q ") for text in unmarked)
+    assert all("\n" not in text for text in unmarked)
+
+
+def test_ci_runs_both_commands_to_the_letter() -> None:
+    """They need the network, so no test runs them."""
+    script = (ROOT / ".ci" / "run").read_text("utf-8")
+    for mark, _, text in blocks():
+        if not mark:
+            assert text.strip() in script
+
+
+def test_the_table_of_points_is_the_codes() -> None:
+    rows = table("points")
+    assert [row[0] for row in rows] == [f"`{name}`" for name in POINTS]
+    for (_, fields, outcome), point in zip(rows, POINTS.values(), strict=True):
+        assert re.findall(r"`(\w+)`", fields) == list(point.own_fields)
+        keys, _, roots = outcome.partition("`patch` on")
+        assert set(re.findall(r"`(\w+)`", keys)) | {"patch", "storage", "error"} == point.keys
+        assert set(re.findall(r"`(\w+)`", roots)) == point.patch_roots
+    for field in COMMON_FIELDS:
+        assert f"`{field}`" in README
+
+
+def test_the_table_of_limits_is_the_codes() -> None:
+    defaults = {field.name: field.default for field in dataclasses.fields(Limits)}
+    assert {row[0].strip("`"): int(row[1].replace(",", "")) for row in table("limits")} == defaults
+
+
+def test_every_link_leads_to_a_file() -> None:
+    for target in re.findall(r"\]\((?!http)([^)#]+)", README):
+        assert (ROOT / target).exists(), target

@@ -23,7 +23,17 @@ CLOSED = {
     "hookcell": {"wasmtime"},
     "hookcell_guest": {"hookcell", "wasmtime"},
 }
-AGREED = {"pyproject.toml", "README.md", "engine", "sandbox", "guest_sdk", "tests", "fixtures", "LICENSE", "CHANGELOG.md"}
+AGREED = {
+    "pyproject.toml",
+    "README.md",
+    "engine",
+    "sandbox",
+    "guest_sdk",
+    "tests",
+    "fixtures",
+    "LICENSE",
+    "CHANGELOG.md",
+}
 
 
 def name_of(path: Path) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypedDict, Unpack
 
 from hookcell_sandbox.errors import ModuleRejected
 from hookcell_sandbox.guest_text import escape
@@ -30,6 +30,7 @@ __all__ = [
     "Crossing",
     "FailurePolicy",
     "GuestHook",
+    "GuestOptions",
     "GuestSandbox",
     "admission_policy",
     "check_name",
@@ -81,6 +82,26 @@ def admission_policy(limits: ModuleLimits | None = None) -> AdmissionPolicy:
     )
 
 
+class GuestOptions(TypedDict, total=False):
+    """What the host decides about a guest hook.
+
+    Attributes:
+        name: Its name; owner of its storage.
+        config: JSON, checked against the manifest's schema and its defaults filled in; fixed from here on (G2).
+        limits: Of each call; default: the sandbox's.
+        on_failure: See `FailurePolicy`; default ``raise``.
+        edits_system_messages: Grant it to touch system messages at generate points (P2).
+        request_fields: Grant it more fields of the model request than `request_view.REQUEST_FIELDS`.
+    """
+
+    name: str | None
+    config: object
+    limits: Limits | None
+    on_failure: FailurePolicy
+    edits_system_messages: bool
+    request_fields: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossing:
     """What crosses to a guest at one point, worked out once (G4).
@@ -125,29 +146,14 @@ class GuestHook:
     request_fields: frozenset[str] = frozenset()
 
     @classmethod
-    def load(
-        cls,
-        wasm: bytes | Path,
-        *,
-        sandbox: GuestSandbox,
-        name: str | None = None,
-        config: object = None,
-        limits: Limits | None = None,
-        on_failure: FailurePolicy = "raise",
-        edits_system_messages: bool = False,
-        request_fields: frozenset[str] = frozenset(),
-    ) -> Self:
+    def load(cls, wasm: bytes | Path, *, sandbox: GuestSandbox, **options: Unpack[GuestOptions]) -> Self:
         """Admit and compile a module and make it a hook. Blocking; see `load_async`.
 
         Args:
             wasm: The module, or where it is.
             sandbox: Where it will run.
-            name: Default: the manifest's name, else the file's, else the digest's first twelve digits.
-            config: JSON, checked against the manifest's schema and its defaults filled in; fixed from here on (G2).
-            limits: Of each call; default: the sandbox's.
-            on_failure: See `FailurePolicy`.
-            edits_system_messages: Grant it to touch system messages at generate points (P2).
-            request_fields: Grant it more fields of the model request than `request_view.REQUEST_FIELDS`.
+            options: See `GuestOptions`. The name's default is the manifest's, else the file's, else the digest's first
+                twelve digits.
 
         Raises:
             ModuleRejected: The module is refused, with every finding. It is never skipped.
@@ -157,45 +163,14 @@ class GuestHook:
         """
         data, stem = _read(wasm)
         program = sandbox.load(data, admission_policy())
-        return cls.from_program(
-            program,
-            sandbox=sandbox,
-            name=name,
-            fallback_name=stem,
-            config=config,
-            limits=limits,
-            on_failure=on_failure,
-            edits_system_messages=edits_system_messages,
-            request_fields=request_fields,
-        )
+        return cls.from_program(program, sandbox=sandbox, fallback_name=stem, **options)
 
     @classmethod
-    async def load_async(
-        cls,
-        wasm: bytes | Path,
-        *,
-        sandbox: GuestSandbox,
-        name: str | None = None,
-        config: object = None,
-        limits: Limits | None = None,
-        on_failure: FailurePolicy = "raise",
-        edits_system_messages: bool = False,
-        request_fields: frozenset[str] = frozenset(),
-    ) -> Self:
+    async def load_async(cls, wasm: bytes | Path, *, sandbox: GuestSandbox, **options: Unpack[GuestOptions]) -> Self:
         """As `load`, with admission and compilation off the event loop."""
         data, stem = _read(wasm)
         program = await sandbox.load_async(data, admission_policy())
-        return cls.from_program(
-            program,
-            sandbox=sandbox,
-            name=name,
-            fallback_name=stem,
-            config=config,
-            limits=limits,
-            on_failure=on_failure,
-            edits_system_messages=edits_system_messages,
-            request_fields=request_fields,
-        )
+        return cls.from_program(program, sandbox=sandbox, fallback_name=stem, **options)
 
     @classmethod
     def from_program(

@@ -136,7 +136,7 @@ class DeadlineExceeded(GuestError):
 
 
 class MemoryExceeded(GuestError):
-    """The guest failed with its linear memory or a table at the limit, or could not start under it."""
+    """The guest failed with its linear memory at the limit, or declares more memory or table than the call may have."""
 
     code = "memory"
 

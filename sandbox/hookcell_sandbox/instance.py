@@ -297,7 +297,8 @@ class Pool:
         self.engine = wasmtime.Engine(native.pooled(config(settings), settings))
         self.engine_pointer = native.pointer_of(self.engine)
         self._slots = settings.slots
-        self._lock = threading.Lock()
+        # Reentrant: an allocation inside may start the collector, and with it a destructor that calls a guest.
+        self._lock = threading.RLock()
         self._live: set[weakref.ref[Store]] = set()
         self._scratches: list[Scratch] = []
 

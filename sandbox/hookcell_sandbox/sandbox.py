@@ -87,7 +87,7 @@ class Sandbox:
         self._fitting = (self.limits, self._check_fit(self.limits))
         self._pool = Pool(self.settings)
         self._compiler = Compiler(self.settings, limits=compile_limits or CompileLimits(), cache=cache)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # as in `Pool`
         # By digest and entry points: one module may be loaded under several policies.
         self._compiled: weakref.WeakValueDictionary[tuple[str, frozenset[str]], Compiled] = (
             weakref.WeakValueDictionary()

@@ -164,6 +164,24 @@ class TestInterrupts:
         call.close()
         assert sandbox.taken == 0
 
+    def test_a_destructor_that_calls_a_guest_while_a_slot_is_taken_does_not_deadlock(
+        self, eight: tuple[Sandbox, list[tuple[Program, str]]]
+    ) -> None:
+        """The collector may run a destructor wherever something is allocated, also under the pool's lock."""
+        sandbox, calls = eight
+        outputs: list[bytes | None] = []
+
+        class Last:
+            def __del__(self) -> None:
+                outputs.append(sandbox.run_sync(calls[0][0], "echo", b"last").output)
+
+        with sandbox._pool._lock:
+            last: list[object] = [Last()]
+            last.append(last)
+            del last
+            gc.collect()
+        assert outputs == [b"last"]
+
     def test_a_suspended_call_moves_to_another_thread(self, eight: tuple[Sandbox, list[tuple[Program, str]]]) -> None:
         sandbox, calls = eight
         call = sandbox._slices(calls[1][0], "work", b"moved", Limits(deadline_ms=60_000))

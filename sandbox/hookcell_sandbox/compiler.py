@@ -21,6 +21,7 @@ from .compile_child import MAGIC
 from .compile_children import Children, CompileLimits
 from .compile_link import Refusal
 from .errors import Finding, ModuleRejected, SandboxBusy, SandboxError
+from .guest_text import escape
 from .settings import fingerprint
 
 if TYPE_CHECKING:
@@ -177,5 +178,6 @@ def _loaded(engine: wasmtime.Engine, artifact: bytes) -> wasmtime.Module:
         return wasmtime.Module.deserialize(engine, artifact)
     except wasmtime.WasmtimeError as error:
         raise SandboxError(
-            f"a fresh artifact does not load ({error}); make the engine from the compiler's own settings"
+            f"a fresh artifact does not load ({escape(str(error), characters=500)}); make the engine from the compiler's "
+            "own settings, or lower ModuleLimits to what they hold"
         ) from error

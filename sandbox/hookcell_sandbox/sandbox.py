@@ -9,6 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Generator
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final, Protocol, Self
@@ -109,7 +110,7 @@ class Sandbox:
             SandboxBusy: Too many modules are waiting to be compiled.
         """
         self._check_usable()
-        report = admit(wasm, policy)
+        report = admit(wasm, self._fitted(policy))
         key = (report.digest, report.entry_points)
         with self._lock:
             compiled = self._compiled.get(key)
@@ -124,6 +125,16 @@ class Sandbox:
             report=report,
             compiled=compiled,
         )
+
+    def _fitted(self, policy: AdmissionPolicy) -> AdmissionPolicy:
+        """The policy, where it would admit what no slot holds, made to refuse it with a finding."""
+        limits, settings = policy.limits, self.settings
+        fitted = replace(
+            limits,
+            memory_bytes=min(limits.memory_bytes, settings.memory_bytes),
+            table_elements=min(limits.table_elements, settings.table_elements),
+        )
+        return policy if fitted == limits else replace(policy, limits=fitted)
 
     async def load_async(self, wasm: bytes, policy: AdmissionPolicy) -> Program:
         """`load`, off the event loop."""

@@ -13,12 +13,14 @@ import wasmtime
 from hookcell_sandbox import (
     AdmissionPolicy,
     DeadlineExceeded,
+    EngineSettings,
     FuelExhausted,
     GuestError,
     GuestTrap,
     InputTooLarge,
     Limits,
     MemoryExceeded,
+    ModuleRejected,
     OutputTooLarge,
     Program,
     ProtocolViolation,
@@ -247,6 +249,21 @@ class TestMemory:
         with pytest.raises(MemoryExceeded, match="hook_alloc has no room for 131_072 bytes"):
             sandbox.run_sync(load("alloc_grows"), "echo", payload, Limits(memory_bytes=2 * PAGE))
 
+    def test_a_module_of_n_that_a_slot_holds_loads_and_of_more_is_refused_with_a_finding(
+        self, load_into_sandbox: Callable[[Sandbox, str], Program]
+    ) -> None:
+        def load(memory_bytes: int, table_elements: int) -> Program:
+            settings = EngineSettings(slots=1, memory_bytes=memory_bytes, table_elements=table_elements)
+            limits = Limits(memory_bytes=memory_bytes, table_elements=table_elements)
+            with Sandbox(settings=settings, limits=limits) as small:
+                return load_into_sandbox(small, "greedy")
+
+        assert load(2 * PAGE, 10).digest
+        for memory_bytes, table_elements, code in ((PAGE, 10, "memory_too_large"), (2 * PAGE, 9, "table_too_large")):
+            with pytest.raises(ModuleRejected) as caught:
+                load(memory_bytes, table_elements)
+            assert [finding.code for finding in caught.value.findings] == [code]
+
     def test_limits_over_what_a_slot_holds_are_refused_by_name(self, sandbox: Sandbox, load: Load) -> None:
         more = Limits(memory_bytes=sandbox.settings.memory_bytes + PAGE)
         with pytest.raises(ValueError, match=r"raise EngineSettings\.memory_bytes too"):
@@ -344,8 +361,7 @@ class TestLog:
 class TestIsolation:
     def test_nothing_of_a_call_reaches_the_next(self, load_into_sandbox: Callable[[Sandbox, str], Program]) -> None:
         """Memory, grown memory, tables and globals of the slot are as new for each call, whoever had it before."""
-        from hookcell_sandbox import EngineSettings  # one slot, so that each call gets the soiled one
-
+        # One slot, so that each call gets the soiled one.
         with Sandbox(settings=EngineSettings(slots=1)) as single:
             leak, plain = (load_into_sandbox(single, name) for name in ("leak", "plain"))
             limits = Limits(fuel=2**50, deadline_ms=60_000)

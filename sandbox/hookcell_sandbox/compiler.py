@@ -178,6 +178,6 @@ def _loaded(engine: wasmtime.Engine, artifact: bytes) -> wasmtime.Module:
         return wasmtime.Module.deserialize(engine, artifact)
     except wasmtime.WasmtimeError as error:
         raise SandboxError(
-            f"a fresh artifact does not load ({escape(str(error), characters=500)}); make the engine from the compiler's "
-            "own settings, or lower ModuleLimits to what they hold"
+            f"a fresh artifact does not load ({escape(str(error), characters=500)}); make the engine from the "
+            "compiler's own settings, or lower ModuleLimits to what they hold"
         ) from error

@@ -144,3 +144,12 @@ def test_a_trap_leaves_the_log_readable(guest: BareGuest) -> None:
     """SEMANTICS G5, as far as the guest is concerned: the log is in memory when the trap comes."""
     with pytest.raises(wasmtime.Trap, match="unreachable"):
         guest.call("post_tool_call", metadata={"trap": 1})
+
+
+def test_a_hook_that_looks_at_nothing_of_its_context_builds(tmp_path: Path) -> None:
+    source = tmp_path / "always.c"
+    source.write_text(
+        '#include "hookcell.h"\nHOOK_POINT(pre_tool_call, context) { return hook_deny("no"); }\n', "utf-8"
+    )
+    build(source, tmp_path / "always.wasm")
+    assert (tmp_path / "always.wasm").read_bytes().startswith(b"\0asm")

@@ -151,5 +151,5 @@ def test_a_hook_that_looks_at_nothing_of_its_context_builds(tmp_path: Path) -> N
     source.write_text(
         '#include "hookcell.h"\nHOOK_POINT(pre_tool_call, context) { return hook_deny("no"); }\n', "utf-8"
     )
-    build(source, tmp_path / "always.wasm")
+    build_c.build(source, tmp_path / "always.wasm")
     assert (tmp_path / "always.wasm").read_bytes().startswith(b"\0asm")

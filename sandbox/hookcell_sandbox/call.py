@@ -91,8 +91,8 @@ class IsolatedCall:
         if compiled.memory_bytes > limits.memory_bytes or compiled.table_elements > limits.table_elements:
             self._fail_minimums()
         try:
-            # Without `_initialize` the first guest code is hook_alloc, so the store starts on its fuel.
-            first = budget if compiled.has_initialize else alloc_budget
+            # Where nothing before hook_alloc uses any, the store starts on its fuel: that saves a call.
+            first = budget if compiled.starts_on_budget else alloc_budget
             instance = self._instance = pool.instantiate(compiled, self._ceilings, first, slice_fuel)
         except NativeError as error:
             digest = self._program.digest[:12]
@@ -100,11 +100,12 @@ class IsolatedCall:
         try:
             if instance.failed():
                 self._explain("instantiation")
-            if compiled.has_initialize:
-                if not instance.begin(_INITIALIZE, 0, 0, 0, 0):
-                    yield from self._slices(instance, "_initialize")
-                if instance.failed():
-                    self._explain("_initialize")
+            if compiled.starts_on_budget:
+                if compiled.has_initialize:
+                    if not instance.begin(_INITIALIZE, 0, 0, 0, 0):
+                        yield from self._slices(instance, "_initialize")
+                    if instance.failed():
+                        self._explain("_initialize")
                 left = instance.fuel()
                 instance.set_fuel(alloc_budget)
             else:

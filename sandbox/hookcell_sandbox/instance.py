@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import wasmtime
 
 from . import native
+from .limits import MIB
 from .native import NOTHING, Context, Future, Scratch, Store, Trap, error_text
 from .settings import EngineSettings, config
 
@@ -53,8 +54,11 @@ _store_limiter = native.store_limiter
 _store_new = native.store_new
 _untrack = native.untrack
 
+_LAID_OUT_BYTES: Final = 16 * MIB
+_FREE_SEGMENT_BYTES: Final = 25_000  # half of hook_alloc's smallest budget, which pays where nothing else does
+
 _ONE = native.ceiling(1)
-_TABLES = native.ceiling(2)
+_TABLES = native.ceiling(native.SLOT_TABLES)
 _COUNTS = (native.size(0), native.size(1), native.size(2))
 
 
@@ -79,6 +83,7 @@ class Compiled:
         "memory_bytes",
         "names",
         "pointer",
+        "starts_on_budget",
         "table_elements",
     )
 
@@ -94,6 +99,14 @@ class Compiled:
         # What the instance needs to start.
         self.memory_bytes = report.memory.minimum if report.memory else 0
         self.table_elements = max((table.minimum for table in report.tables), default=0)
+        # Whether something before hook_alloc may use fuel. Besides `_initialize` that is the copying of segments, about
+        # one for each byte, where wasmtime did not lay the memory out when it compiled: it does so up to 16 MiB, unless
+        # a segment ends outside.
+        self.starts_on_budget = (
+            report.has_initialize
+            or self.memory_bytes > _LAID_OUT_BYTES
+            or report.data_bytes + report.elements > _FREE_SEGMENT_BYTES
+        )
 
 
 class Name:

@@ -24,7 +24,18 @@ if TYPE_CHECKING:
 
     from .settings import EngineSettings
 
-__all__ = ["Context", "Future", "Scratch", "Store", "Trap", "error_text", "faults", "pooled", "take_trap"]
+__all__ = [
+    "SLOT_TABLES",
+    "Context",
+    "Future",
+    "Scratch",
+    "Store",
+    "Trap",
+    "error_text",
+    "faults",
+    "pooled",
+    "take_trap",
+]
 
 # The wheel's own declarations: untyped, and the truth that ours are checked against.
 _wheel: Any = _bindings
@@ -32,6 +43,13 @@ _wheel: Any = _bindings
 _BACKTRACE_FRAMES: Final = 16
 _NAME_BYTES: Final = 1024
 _MESSAGE_BYTES: Final = 4096
+
+SLOT_TABLES: Final = 2
+"""Tables that a slot of the pool holds."""
+
+# wasmtime's own record of an instance, made on the heap for each call: 16 bytes a global, 12 a data segment. Its bound
+# is 1 MiB unless it is told another, less than what `ModuleLimits` admits. Nothing is reserved by it.
+_INSTANCE_BYTES: Final = 16 * 1024 * 1024
 
 
 # --- layouts ----------------------------------------------------------------------------------------------------------
@@ -381,10 +399,11 @@ def pooled(config: wasmtime.Config, settings: EngineSettings) -> wasmtime.Config
     sizes = {
         "total_core_instances": slots,
         "total_memories": slots,
-        "total_tables": 2 * slots,
+        "total_tables": SLOT_TABLES * slots,
         "total_stacks": slots,
         "max_memories_per_module": 1,
-        "max_tables_per_module": 2,
+        "max_tables_per_module": SLOT_TABLES,
+        "max_core_instance_size": _INSTANCE_BYTES,
         "max_memory_size": settings.memory_bytes,
         "table_elements": settings.table_elements,
         "linear_memory_keep_resident": settings.keep_resident_bytes,

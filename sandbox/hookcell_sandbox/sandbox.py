@@ -133,6 +133,7 @@ class Sandbox:
             limits,
             memory_bytes=min(limits.memory_bytes, settings.memory_bytes),
             table_elements=min(limits.table_elements, settings.table_elements),
+            tables=min(limits.tables, native.SLOT_TABLES),
         )
         return policy if fitted == limits else replace(policy, limits=fitted)
 

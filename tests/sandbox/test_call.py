@@ -20,6 +20,7 @@ from hookcell_sandbox import (
     InputTooLarge,
     Limits,
     MemoryExceeded,
+    ModuleLimits,
     ModuleRejected,
     OutputTooLarge,
     Program,
@@ -31,6 +32,16 @@ Load = Callable[[str], Program]
 PAGE = 65_536
 MODULES = Path(__file__).parents[2] / "fixtures" / "modules"
 ENDLESS = Limits(fuel=2**50, deadline_ms=30)
+GO = AdmissionPolicy(entry_points=frozenset({"go"}))
+SEGMENTS = """
+(module (memory (export "memory") {pages}) {data}
+  (func (export "hook_alloc") (param i32) (result i32) (local i32)
+    (loop $again ;; 40,000 fuel
+      (local.set 1 (i32.add (local.get 1) (i32.const 1)))
+      (br_if $again (i32.lt_u (local.get 1) (i32.const 5000))))
+    (i32.const 1024))
+  (func (export "go") (param i32 i32) (result i64) (i64.const 0)))
+"""
 
 
 def number(size: int) -> bytes:
@@ -115,6 +126,23 @@ class TestFuel:
     def test_no_fuel_at_all_stops_the_first_instruction(self, sandbox: Sandbox, load: Load) -> None:
         with pytest.raises(FuelExhausted):
             sandbox.run_sync(load("greedy"), "spin", b"", Limits(fuel=0, fuel_per_kib=0))
+
+    @pytest.mark.parametrize("copied", [30_000, 100_000])
+    def test_segments_that_are_copied_at_each_call_are_billed_to_the_call_and_not_to_hook_alloc(
+        self, copied: int
+    ) -> None:
+        """wasmtime lays a memory out ahead up to 16 MiB; in a larger one with a hole it copies, for fuel."""
+        larger = 64 * 1024 * 1024
+        data = f'(data (i32.const 0) "{"x" * copied}") (data (i32.const 60000000) "y")'
+        with Sandbox(settings=EngineSettings(slots=1, memory_bytes=larger)) as sandbox:
+            policy = dataclasses.replace(GO, limits=ModuleLimits(memory_bytes=larger))
+            program = sandbox.load(bytes(wasmtime.wat2wasm(SEGMENTS.format(pages=1_000, data=data))), policy)
+            limits = Limits(memory_bytes=larger)
+            used = sandbox.run_sync(program, "go", b"payload", limits).fuel_used
+            assert copied <= used < 2 * copied
+            sandbox.run_sync(program, "go", b"", dataclasses.replace(limits, fuel=used))
+            with pytest.raises(FuelExhausted):
+                sandbox.run_sync(program, "go", b"", dataclasses.replace(limits, fuel=used - 1))
 
 
 class TestDeadline:
@@ -202,6 +230,14 @@ class TestTraps:
             assert not caught.value.log
         assert sandbox.taken == 0
 
+    def test_a_segment_that_ends_outside_is_that_trap_however_much_was_copied_before_it(self, sandbox: Sandbox) -> None:
+        for copied in (100, 60_000):
+            data = f'(data (i32.const 0) "{"x" * copied}") (data (i32.const 65535) "xx")'
+            program = sandbox.load(bytes(wasmtime.wat2wasm(SEGMENTS.format(pages=1, data=data))), GO)
+            with pytest.raises(GuestTrap) as caught:
+                sandbox.run_sync(program, "go", b"")
+            assert (caught.value.trap, caught.value.entry) == ("memory_out_of_bounds", "instantiation")
+
     def test_hook_alloc_that_traps_is_named(self, sandbox: Sandbox, load: Load) -> None:
         with pytest.raises(GuestTrap) as caught:
             sandbox.run_sync(load("alloc_traps"), "echo", b"x")
@@ -263,6 +299,21 @@ class TestMemory:
             with pytest.raises(ModuleRejected) as caught:
                 load(memory_bytes, table_elements)
             assert [finding.code for finding in caught.value.findings] == [code]
+
+    @pytest.mark.parametrize(
+        ("part", "n"), [('(data "")', 100_000), ("(global (mut i64) (i64.const 1))", 2_000), ("(elem func 0)", 256)]
+    )
+    def test_a_slot_holds_as_much_of_everything_as_admission_allows(self, sandbox: Sandbox, part: str, n: int) -> None:
+        program = sandbox.load(bytes(wasmtime.wat2wasm(SEGMENTS.format(pages=1, data=part * n))), GO)
+        assert sandbox.run_sync(program, "go", b"").output is None
+
+    def test_a_slot_holds_two_tables_and_a_third_is_refused_whatever_the_policy(self, sandbox: Sandbox) -> None:
+        policy = dataclasses.replace(GO, limits=ModuleLimits(tables=9))
+        two, three = (wasmtime.wat2wasm(SEGMENTS.format(pages=1, data="(table 1 funcref)" * n)) for n in (2, 3))
+        assert sandbox.run_sync(sandbox.load(bytes(two), policy), "go", b"").output is None
+        with pytest.raises(ModuleRejected) as caught:
+            sandbox.load(bytes(three), policy)
+        assert [(finding.code, finding.limit) for finding in caught.value.findings] == [("too_many_tables", 2)]
 
     def test_limits_over_what_a_slot_holds_are_refused_by_name(self, sandbox: Sandbox, load: Load) -> None:
         more = Limits(memory_bytes=sandbox.settings.memory_bytes + PAGE)

@@ -109,7 +109,7 @@ class ArtifactCache:
         self.max_bytes = max_bytes
         self.max_files = max_files
         self._mac_key = mac_key
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler or a destructor may load a module too
         self._fd = _open_directory(self.directory)
         # Held as long as the cache: a directory that is moved or replaced later is not followed.
         weakref.finalize(self, _close_descriptor, self._fd)
@@ -229,12 +229,18 @@ class ArtifactCache:
 
     def _names(self, *, temporary: bool = False) -> Iterator[str]:
         """Names in the directory that are ours, by their form."""
-        with os.scandir(self.directory if self._fd is None else self._fd) as entries:
-            for read, entry in enumerate(entries):
-                if read >= _ENTRIES_READ:
-                    return
-                if _ARTIFACT_NAME.fullmatch(entry.name) or (temporary and _TEMPORARY_NAME.fullmatch(entry.name)):
-                    yield entry.name
+        # A descriptor of its own: threads that read through one share its place in the directory, and each would see
+        # only what the others left.
+        own = None if self._fd is None else os.open(".", os.O_RDONLY | os.O_DIRECTORY | _CLOEXEC, dir_fd=self._fd)
+        try:
+            with os.scandir(self.directory if own is None else own) as entries:
+                for read, entry in enumerate(entries):
+                    if read >= _ENTRIES_READ:
+                        return
+                    if _ARTIFACT_NAME.fullmatch(entry.name) or (temporary and _TEMPORARY_NAME.fullmatch(entry.name)):
+                        yield entry.name
+        finally:
+            _close_descriptor(own)
 
     def _unlink(self, name: str) -> None:
         with contextlib.suppress(OSError):

@@ -69,7 +69,7 @@ class Compiler:
         self.limits = CompileLimits() if limits is None else limits
         self.cache = cache
         self._fingerprint = fingerprint(settings)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler or a destructor may load a module too
         self._flights: dict[str, _Flight] = {}
         self._rejected: OrderedDict[str, tuple[Finding, ...]] = OrderedDict()
         self._children = Children(settings, self.limits)

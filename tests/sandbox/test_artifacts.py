@@ -375,6 +375,17 @@ def test_threads_that_store_load_and_evict_at_once_get_right_modules_or_none(
     assert len(names(directory)) <= 3 + len(threads)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs directory descriptors")
+def test_two_readers_of_the_directory_each_see_all_of_it(artifact: bytes, directory: Path) -> None:
+    """Over one descriptor they would share a place in it, and threads that load at once would miss what is there."""
+    cache = ArtifactCache(directory)
+    for n in range(3):
+        cache.store(f"{KEY[:17]}{n:064x}", artifact)
+    first, second = cache._names(), cache._names()
+    seen = [(next(first), next(second)) for _ in range(3)]
+    assert sorted(one for one, _ in seen) == sorted(other for _, other in seen) == names(directory)
+
+
 def test_the_default_directory_is_the_users_own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", "relative/is/ignored")

@@ -158,7 +158,7 @@ class Sandbox:
             SandboxBusy: No slot came free within ``wait_ms``.
             SandboxUnusable: The sandbox is closed, or this process is a fork of the one that made it.
         """
-        limits = limits or self.limits
+        limits = self.limits if limits is None else limits
         lane = current_lane()
         try:
             return await lane.drive(self._slices(program, entry, payload, limits))
@@ -174,7 +174,7 @@ class Sandbox:
 
     def run_sync(self, program: Program, entry: str, payload: bytes, limits: Limits | None = None) -> Completion:
         """`run` from a plain thread. Raises the same."""
-        limits = limits or self.limits
+        limits = self.limits if limits is None else limits
         try:
             return _drain(self._slices(program, entry, payload, limits, LONG_SLICE))
         except NoSlot:
@@ -192,6 +192,9 @@ class Sandbox:
     ) -> Generator[None, None, Completion]:
         if self._why_not is not None:
             raise SandboxUnusable(self._why_not)
+        # Not a bytearray or a view either: the C call takes none, and another thread could resize it in between.
+        if type(payload) is not bytes:
+            raise TypeError(f"the payload is {type(payload).__name__}; give bytes")
         fitting, ceilings = self._fitting
         if limits is not fitting:
             ceilings = self._check_fit(limits)

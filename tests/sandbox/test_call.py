@@ -6,6 +6,7 @@ import dataclasses
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import wasmtime
@@ -83,6 +84,17 @@ class TestCompletion:
         assert sandbox.run_sync(second, "empty", b"x").output == b""
         with pytest.raises(ValueError, match="no entry point"):
             sandbox.run_sync(first, "empty", b"x")
+
+    @pytest.mark.anyio
+    @pytest.mark.parametrize("payload", [bytearray(b"x"), memoryview(b"x"), "x", None, 1])
+    async def test_a_payload_that_is_not_bytes_is_the_callers_mistake(
+        self, sandbox: Sandbox, load: Load, payload: Any
+    ) -> None:
+        with pytest.raises(TypeError, match="give bytes"):
+            sandbox.run_sync(load("plain"), "echo", payload)
+        with pytest.raises(TypeError, match="give bytes"):
+            await sandbox.run(load("plain"), "echo", payload)
+        assert sandbox.taken == 0
 
     def test_an_unknown_entry_point_is_the_callers_mistake(self, sandbox: Sandbox, load: Load) -> None:
         with pytest.raises(ValueError, match="no entry point 'missing'"):

@@ -123,6 +123,10 @@ FINDING_CODES: Mapping[str, FindingCode] = MappingProxyType(
         ),
         "too_many_data_segments": FindingCode("data segments", _over("data_segments", "merge them")),
         "name_too_long": FindingCode("a name", _over("name_bytes", "choose a shorter one")),
+        "function_names": FindingCode(
+            "a name section that is damaged, names more functions than there may be, or has a very long name in it",
+            "strip it, e.g. with wasm-strip: nothing but backtraces needs it",
+        ),
         "custom_too_large": FindingCode("all custom sections together", _over("custom_bytes", "strip debug sections")),
         "manifest_too_large": FindingCode("the manifest section", _over("manifest_bytes", "shorten it")),
         # What the compiler says, which sees the code too.

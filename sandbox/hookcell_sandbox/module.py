@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .binary import Cursor, Malformed
+from .function_names import fault_of_names
 from .grammar import SectionReader
 from .guest_text import escape
 from .sections import CONTENTS
@@ -173,7 +174,16 @@ def _custom(reader: SectionReader, manifest_section: str) -> str:
     except Malformed as bad:
         findings.malformed("custom section", bad)
         return "?"
-    if raw == manifest_section.encode():
+    if raw == b"name":
+        try:
+            fault = fault_of_names(reader, limits.functions)
+        except Malformed as bad:
+            findings.add("function_names", f"name section: {bad.what} at byte {bad.offset:_}", value=bad.value)
+        else:
+            if fault is not None:
+                what, value, limit = fault
+                findings.add("function_names", what, value=value, limit=limit)
+    elif raw == manifest_section.encode():
         if reader.left > limits.manifest_bytes:
             findings.add("manifest_too_large", "manifest, bytes", value=reader.left, limit=limits.manifest_bytes)
             module.manifests.append(None)

@@ -36,6 +36,7 @@ from .wasm_bytes import (
     import_,
     limits,
     name,
+    names,
     section,
     u,
     vec,
@@ -232,6 +233,13 @@ ABI = [
         "i64",
         "i32",
     ),
+    Refused("function_names", "a long name", hook(after=custom("name", names(b"x" * 16_385))), 16_385, 16_384),
+    Refused("function_names", "behind other names", hook(after=custom("name", names(b"x", b"y" * 16_385)))),
+    Refused("function_names", "in a second part", hook(after=custom("name", names(b"x") + names(b"y" * 16_385)))),
+    Refused("function_names", "a damaged one", hook(after=custom("name", names(b"x" * 16_384) + b"\1\2\1\0"))),
+    Refused("function_names", "with bytes left", hook(after=custom("name", names(b"x" * 16_384) + b"\1\2\0\0"))),
+    Refused("function_names", "in 65 parts", hook(after=custom("name", b"\x07\0" * 64 + names(b"x" * 16_384))), 65, 64),
+    Refused("function_names", "in a second section", hook(after=custom("name") + custom("name", names(b"x" * 16_385)))),
     Refused("manifest_repeated", "two manifests", hook(after=custom("hookcell", b"{}") * 2), 2, 1),
 ]
 
@@ -254,6 +262,12 @@ CEILINGS = [
     Ceiling("too_many_data_segments", "data_segments", 5, lambda n: hook(data=vec([b"\x01\0"] * n))),
     Ceiling("name_too_long", "name_bytes", 20, lambda n: hook(export=exports(export("é" * 5 + "x" * (n - 10), 0, 0)))),
     Ceiling("name_too_long", "name_bytes", 20, lambda n: hook(after=custom("x" * n)), "of a custom section"),
+    Ceiling(
+        "function_names",
+        "functions",
+        9,
+        lambda n: hook(after=custom("name", names(*[b"x" * 4_096] * 5) + names(*[b""] * (n - 5)))),
+    ),
     Ceiling(
         "custom_too_large",
         "custom_bytes",

@@ -45,7 +45,7 @@ from .wasm_bytes import (
 POINTS = frozenset({"pre_tool_call", "post_tool_call"})
 POLICY = AdmissionPolicy(entry_points=POINTS)
 PACKAGE = Path(hookcell_sandbox.__file__).parent
-READER = ("admission", "binary", "findings", "grammar", "module", "sections", "shape")
+READER = ("admission", "binary", "findings", "function_names", "grammar", "module", "sections", "shape")
 
 # Tried in test_module.py, at bounds that no limit sets, in test_compiler.py, and below.
 _TRIED_ELSEWHERE = {

@@ -40,6 +40,7 @@ from .wasm_bytes import (
     import_,
     limits,
     module,
+    names,
     s,
     u,
     vec,
@@ -443,3 +444,30 @@ def test_a_raised_limit_lets_more_through() -> None:
     assert [finding.code for finding in inspect(wasm, POLICY).findings] == ["too_many_parameters"]
     wider = AdmissionPolicy(entry_points=POLICY.entry_points, limits=ModuleLimits(parameters=33))
     assert not inspect(wasm, wider).findings
+
+
+# Names of functions.
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        names(b"x" * 16_384),
+        names(b"x" * 16_384, b"y" * 16_384) + names(b"z" * 16_384),
+        b"\x00" + u(20_003) + u(20_000) + bytes(20_000),  # the module's own
+        b"\x07" + u(20_000) + bytes(20_000),  # a kind that is not read
+        b"\x07\0" * 63 + names(b"x" * 16_384),
+        b"\x01\xff",  # damaged, but too small for a long name
+        b"",
+    ],
+)
+def test_names_that_a_trap_can_afford_are_let_be(content: bytes) -> None:
+    assert inspect(hook(after=custom("name", content)), POLICY).findings == ()
+
+
+@given(st.binary(max_size=300), st.integers(0, 400))
+def test_a_name_section_of_any_bytes_is_a_finding_or_none(raw: bytes, cut: int) -> None:
+    content = (names(b"x" * 16_384, b"", b"y") + raw)[: 16_384 + cut] + raw
+    assert {finding.code for finding in inspect(hook(after=custom("name", content)), POLICY).findings} <= {
+        "function_names"
+    }

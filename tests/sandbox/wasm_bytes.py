@@ -107,6 +107,11 @@ def custom(text: str | bytes, content: bytes = b"") -> bytes:
     return section(0, name(text) + content)
 
 
+def names(*of: bytes) -> bytes:
+    """The part of a name section that names functions, from the first one on."""
+    return section(1, vec(u(index) + name(raw) for index, raw in enumerate(of)))
+
+
 ALLOC, POINT, NOTHING = 0, 1, 2
 """Types of the plain hook: ``(i32) -> i32``, ``(i32, i32) -> i64`` and ``() -> ()``."""
 

@@ -47,6 +47,9 @@ _HOOK_ALLOC: Final = Name("hook_alloc")
 _HOOK_LOG: Final = Name("hook_log")
 _LOW_32: Final = 0xFFFF_FFFF
 
+_OF_AN_ALLOCATOR: Final = (TrapCode.UNREACHABLE, TrapCode.MEMORY_OUT_OF_BOUNDS)
+"""How a guest ends that gets no more memory: it gives up, or writes where it has none. A division by zero is its own."""
+
 
 class IsolatedCall:
     """One call, and the facts of it that its failures report."""
@@ -175,7 +178,7 @@ class IsolatedCall:
             fixed = running == "hook_alloc"
             advice = "its budget is fixed, make it do less" if fixed else "raise its fuel or simplify the hook"
             self._fail(FuelExhausted, f"used all {self._budget:_} fuel; {advice}", running=running)
-        if self._memory_is_full(instance, needs):
+        if trap.code in _OF_AN_ALLOCATOR and self._memory_is_full(instance, needs):
             self._fail_memory(instance, running, f"trapped ({name})")
         where = f" in {trap.backtrace[0]}" if trap.backtrace else ""
         self._fail(GuestTrap, f"trapped: {name}{where}", running=running, trap=name, backtrace=trap.backtrace)

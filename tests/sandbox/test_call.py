@@ -268,6 +268,15 @@ class TestMemory:
         with pytest.raises(GuestTrap):
             sandbox.run_sync(load("greedy"), "pretends", b"", Limits(memory_bytes=8 * PAGE))
 
+    @pytest.mark.parametrize(("entry", "trap"), TRAPS.items())
+    def test_a_trap_that_no_want_of_memory_brings_about_is_a_trap_also_where_memory_is_full(
+        self, sandbox: Sandbox, load: Load, entry: str, trap: str
+    ) -> None:
+        with pytest.raises(GuestError) as caught:
+            sandbox.run_sync(load("traps"), entry, b"", Limits(fuel=30_000_000, memory_bytes=2 * PAGE))
+        may_be_memory = trap in {"unreachable", "memory_out_of_bounds"}
+        assert isinstance(caught.value, MemoryExceeded if may_be_memory else GuestTrap)
+
     def test_growing_too_far_is_refused_to_the_guest_and_no_error(self, sandbox: Sandbox, load: Load) -> None:
         assert sandbox.run_sync(load("greedy"), "grow_refused", b"").output == number(2)
 

@@ -48,7 +48,7 @@ _HOOK_LOG: Final = Name("hook_log")
 _LOW_32: Final = 0xFFFF_FFFF
 
 _OF_AN_ALLOCATOR: Final = (TrapCode.UNREACHABLE, TrapCode.MEMORY_OUT_OF_BOUNDS)
-"""How a guest ends that gets no more memory: it gives up, or writes where it has none. A division by zero is its own."""
+"""How a guest ends that gets no more memory: it gives up, or writes where it has none."""
 
 
 class IsolatedCall:

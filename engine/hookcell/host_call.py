@@ -81,7 +81,7 @@ def _outcome(returned: object, point: Point, ctx: HookContext, *, streaming: boo
             if (value := cast("object", getattr(returned, key))) is not ABSENT and (value or key not in _LISTS)
         }
         if "error" in given:
-            return returned
+            return check_outcome(returned, point, streaming=streaming)  # nothing else of it counts
     elif returned is None:
         given = {}
     elif point.family == "agent_class":

@@ -16,11 +16,13 @@ from hookcell import (
     HookFailure,
     HookRegistry,
     HookThrew,
+    Outcome,
     OutcomeInvalid,
     RunFacts,
     run_point,
     run_point_sync,
 )
+from hookcell.outcomes import ThrownError
 from hookcell_sandbox.errors import (
     DeadlineExceeded,
     FuelExhausted,
@@ -347,6 +349,23 @@ def test_an_interrupt_passes_through_the_policy_skip(error: type[BaseException])
     registry.register(host("h", pre_tool_call=hook), on_failure="skip")
     with pytest.raises(error):
         run_point_sync(registry, "pre_tool_call", {"args": {}})
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ThrownError(name="E", message="m"), HookThrew),
+        ({"name": "E", "message": "m"}, HookThrew),
+        ({"name": 1}, OutcomeInvalid),
+        ("oops", OutcomeInvalid),
+    ],
+)
+def test_an_error_in_a_host_hooks_outcome_is_never_an_allow(error: Any, expected: type[HookFailure]) -> None:
+    """SEMANTICS P8, P11: whatever its shape."""
+    with pytest.raises(expected):
+        _run("pre_tool_call", host("h", pre_tool_call=lambda _: Outcome(error=error)))
+    with pytest.raises(OutcomeInvalid, match="at once"):
+        _run("pre_tool_call", host("h", pre_tool_call=lambda _: Outcome(error=error, result=1)))
 
 
 def test_a_hook_that_raises_stop_iteration_ends_no_chain() -> None:

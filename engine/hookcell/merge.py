@@ -39,6 +39,7 @@ class ChainState:
     """Where a chain stands: the context as its next hook will see it, and what was decided so far."""
 
     __slots__ = (
+        "_given",
         "appended",
         "changed",
         "context",
@@ -59,6 +60,7 @@ class ChainState:
 
     def __init__(self, point: Point, context: Mapping[str, object], validate_args: ValidateArgs | None) -> None:
         self.point = point
+        self._given = context
         self.context: dict[str, Any] = dict(context)
         self.context["point"] = point.name
         if point.family == "agent_class" and "state" not in self.context:
@@ -82,7 +84,8 @@ class ChainState:
         """A host hook had its hands on the context: what was encoded of the conversation may be stale."""
         state = self.context.get("state")
         history = cast("dict[str, object]", state).get("history") if isinstance(state, dict) else None
-        for messages in (self.context.get("messages"), history):
+        # At a tool point the context may hold a longer copy of the run's own list by now: the messages are the same.
+        for messages in (self.context.get("messages"), self._given.get("messages"), history):
             if isinstance(messages, History):
                 messages.changed()
 
@@ -95,6 +98,7 @@ class ChainState:
         if proposal.mismatch is not None:
             self._decide("validation", hook)
             self.mismatch = proposal.mismatch
+            proposal.wrote = ()  # the whole outcome is dropped
             return "mismatch", True
         outcome = proposal.outcome
         if proposal.fields:

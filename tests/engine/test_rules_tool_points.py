@@ -155,7 +155,7 @@ def test_the_first_mismatch_ends_the_chain_and_drops_the_whole_outcome(kind: str
     assert decision.fields == {}
     assert decision.appended == ()
     assert decision.rewritten_by == ()
-    assert decision.trace[0].outcome == "mismatch"
+    assert (decision.trace[0].outcome, decision.trace[0].wrote) == ("mismatch", ())
     assert ran == []
 
 
@@ -463,6 +463,20 @@ def test_a_host_hook_appends_messages_by_mutation() -> None:
     decision = run_point_sync(hooks, "pre_tool_call", facts.context({"args": {}}))
     assert decision.appended == (message,)
     assert len(facts.messages) == 1
+
+
+def test_a_guest_sees_what_a_host_hook_edited_after_another_hook_added_a_message() -> None:
+    """An addition gives the chain a list of its own, and the messages in it are still the run's."""
+    facts = RunFacts(messages=History([{"role": "user", "content": "secret"}]))
+    facts.messages.encoded()
+    added = {"op": "add", "path": "/messages/-", "value": {"role": "user", "content": "x"}}
+
+    def redact(ctx: Any) -> None:
+        ctx.messages[0]["content"] = "***"
+
+    guest = FakeSandbox().guest("adds", pre_tool_call=lambda _: {"patch": [added]})
+    run_point_sync(HookRegistry([guest, host("redact", pre_tool_call=redact)]), "pre_tool_call", facts.context({}))
+    assert b"secret" not in facts.messages.encoded()
 
 
 def test_a_host_hook_cannot_remove_messages_at_a_tool_point() -> None:

@@ -100,8 +100,10 @@ class History(list[Message]):
         self._whole = None
 
     def sort(self, *, key: Callable[[Message], Any] | None = None, reverse: bool = False) -> None:  # type: ignore[override]  # a message has no order of its own, so the overload without a key is of no use
-        super().sort(key=key, reverse=reverse)  # type: ignore[arg-type]  # as above
-        self.changed()
+        try:
+            super().sort(key=key, reverse=reverse)  # type: ignore[arg-type]  # as above
+        finally:
+            self.changed()  # a comparison that raises leaves the list in some other order
 
     @overload
     def __setitem__(self, index: SupportsIndex, message: Message, /) -> None: ...

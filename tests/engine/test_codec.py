@@ -240,6 +240,28 @@ def test_an_unchanged_history_is_encoded_once_and_an_added_message_alone() -> No
     assert history._parts[0] is part
 
 
+def test_a_sort_that_fails_half_way_leaves_the_bytes_of_what_it_left() -> None:
+    class Key:
+        compared = 0
+
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def __lt__(self, other: Key) -> bool:
+            Key.compared += 1
+            if Key.compared > 20:
+                raise TypeError
+            return self.number < other.number
+
+    history = History([{"role": "user", "content": str(number)} for number in (5, 3, 1, 4, 2, 0, 9, 7, 8, 6)])
+    before = list(history)
+    history.encoded()
+    with pytest.raises(TypeError):
+        history.sort(key=lambda message: Key(int(str(message["content"]))))
+    assert history != before
+    assert msgpack.unpackb(history.encoded()) == list(history)
+
+
 def test_an_edit_in_place_is_seen_after_changed() -> None:
     history = History([{"role": "user", "content": "a"}])
     history.encoded()

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from hookcell_sandbox.guest_text import escape
 
-from .crossing import CONTEXT_DEPTH
+from .crossing import CONTEXT_DEPTH, OUTCOME_DEPTH
 from .history import History
 from .malformed import Malformed
 from .shapes import is_list, is_map
@@ -44,7 +44,8 @@ def apply_patch(
 
     Raises:
         Malformed: A path leaves ``roots`` or ``received``, is no JSON Pointer, or names nothing; an index is out of
-            range; a field would go or change its type; the context would nest over `CONTEXT_DEPTH`.
+            range; a field would go or change its type; what it writes would nest over `OUTCOME_DEPTH`, the context
+            included: no deeper than an outcome, so that the host may move it as deep as it moves one's parts.
     """
     changed: dict[str, object] = {}
     ours: dict[int, object] = {}  # copies made here, by id: these may be edited in place
@@ -53,8 +54,9 @@ def apply_patch(
         tokens = _tokens(fault)
         _confine(tokens[0], context, roots, received, fault)
         value = operation.get("value")
-        if len(tokens) + _depth(value) > CONTEXT_DEPTH:
-            raise fault.with_reason(f"the context would nest more than {CONTEXT_DEPTH} deep", "flatten the value")
+        depth = _depth(value)
+        if depth and len(tokens) + depth > OUTCOME_DEPTH:
+            raise fault.with_reason(f"the context would nest more than {OUTCOME_DEPTH} deep", "flatten the value")
         root = changed.get(tokens[0], context[tokens[0]])
         if len(tokens) == 1:
             changed[tokens[0]] = _whole_field(root, str(operation["op"]), value, fault)
@@ -177,10 +179,10 @@ def _index(token: str, most: int, fault: _Fault) -> int:
 
 
 def _depth(value: object) -> int:
-    """Containers inside one another, the value's own included; counting stops above `CONTEXT_DEPTH`."""
+    """Containers inside one another, the value's own included; counting stops above `OUTCOME_DEPTH`."""
     level: list[object] = [value] if is_map(value) or is_list(value) else []
     depth = 0
-    while level and depth <= CONTEXT_DEPTH:
+    while level and depth <= OUTCOME_DEPTH:
         depth += 1
         level = [child for parent in level for child in _children(parent) if is_map(child) or is_list(child)]
     return depth

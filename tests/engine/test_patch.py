@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookcell.codec import CONTEXT_DEPTH, History, Malformed
+from hookcell.codec import CONTEXT_DEPTH, OUTCOME_DEPTH, History, Malformed, encode_context
 from hookcell.outcomes import check_outcome
 from hookcell.patch import apply_patch, written_paths
 from hookcell.points import POINTS
@@ -190,11 +190,40 @@ def test_the_depth_of_the_context_is_met_and_not_passed() -> None:
             made = [made]
         return made
 
-    assert patched(add("/args/x", value(CONTEXT_DEPTH - 2)))
-    with pytest.raises(Malformed, match="more than 72 deep"):
-        patched(add("/args/x", value(CONTEXT_DEPTH - 1)))
+    assert patched(add("/args/x", value(OUTCOME_DEPTH - 2)))
+    with pytest.raises(Malformed, match="more than 64 deep"):
+        patched(add("/args/x", value(OUTCOME_DEPTH - 1)))
     with pytest.raises(Malformed, match="levels down"):
         patched(add("/args" + "/x" * CONTEXT_DEPTH))
+
+
+def _wrapped(value: Any, times: int) -> Any:
+    for _ in range(times):
+        value = {"a": value}
+    return value
+
+
+def test_what_patches_make_together_still_crosses_where_the_host_puts_it() -> None:
+    """Args end up in a message's calls, below context, state, history, message and toolCalls: five deeper (P6, C7).
+
+    Else a guest under the policy ``skip`` could make the next one's context uncrossable, which rejects the run.
+    """
+    down = "/args/x" + "/a" * 40
+
+    def args(depth: int) -> Any:
+        return patched(add("/args/x", _wrapped({}, 40)), add(f"{down}/b", _wrapped({}, depth - 43)))["args"]
+
+    deepest = args(OUTCOME_DEPTH - 1)
+    with pytest.raises(Malformed, match="more than 64 deep"):
+        args(OUTCOME_DEPTH)
+    history = History([{"role": "assistant", "toolCalls": [{"id": "1", "name": "run", "args": deepest}]}])
+    assert encode_context({"point": "p", "state": {"history": history}}, ("state",))
+
+
+def test_what_the_host_nested_deeper_can_still_be_redacted() -> None:
+    deep = {"point": "p", "args": _wrapped("secret", 70)}
+    changed = patched(replace("/args" + "/a" * 70, "***"), of=deep)
+    assert changed["args"] == _wrapped("***", 70)
 
 
 def test_errors_about_hostile_paths_are_short_and_printable() -> None:

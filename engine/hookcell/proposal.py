@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from .history import History
 from .malformed import Malformed
 from .messages import check_appended, check_edited
 from .outcomes import ABSENT, Outcome
@@ -93,15 +92,19 @@ def _check_fields(state: ChainState, proposal: Proposal, messages_before: Sequen
 
 
 def _check_state(state: ChainState, new: Mapping[str, Any], grant: bool) -> None:
-    """C7: ``state.history`` is the conversation itself, so it stays one and keeps the rules of messages."""
-    before = state.context["state"].get("history")
-    if not isinstance(before, History):
+    """C7: ``state.history`` is the conversation itself, so it stays one and keeps the rules of messages.
+
+    Whatever list the host keeps it in; and where the host has none, a hook makes none that would break them.
+    """
+    old: Mapping[str, Any] = state.context["state"]
+    if "history" not in old and "history" not in new:
         return
-    after = new.get("history")
+    before, after = old.get("history"), new.get("history")
     if not isinstance(after, list):
         raise Malformed("/state/history", "the conversation can be edited, not removed", "replace it by an empty list")
     if after is not before:
-        check_edited(before, cast("list[Any]", after), system_messages=grant)
+        known = cast("list[Any]", before) if isinstance(before, list) else []
+        check_edited(known, cast("list[Any]", after), "/state/history", system_messages=grant)
 
 
 def _validated(state: ChainState, hook: str, args: Any, proposal: Proposal) -> Any:

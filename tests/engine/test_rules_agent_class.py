@@ -219,12 +219,24 @@ def test_the_states_history_stays_the_conversation_itself(kind: str) -> None:
     ],
 )
 def test_a_guest_edits_the_states_history_by_the_rules_of_messages(operation: dict[str, Any]) -> None:
-    """SEMANTICS C7, P2."""
-    history = History([{"role": "user", "content": "hi"}])
-    hooks = _answers("guest", "after_response", lambda _: {"patch": [operation]})
-    with pytest.raises(OutcomeInvalid):
-        _run("after_response", *hooks, state={"history": history}, messages=history)
-    assert history == [{"role": "user", "content": "hi"}]
+    """SEMANTICS C7, P2: whatever kind of list the host keeps it in."""
+    for kind in (History, list):
+        history = kind([{"role": "user", "content": "hi"}])
+        hooks = _answers("guest", "after_response", lambda _: {"patch": [operation]})
+        with pytest.raises(OutcomeInvalid):
+            _run("after_response", *hooks, state={"history": history}, messages=history)
+        assert history == [{"role": "user", "content": "hi"}]
+
+
+@pytest.mark.parametrize("value", ["text", [7], [{"role": "system", "content": "obey"}], [{"role": "tool"}]])
+def test_a_guest_makes_no_history_that_breaks_the_rules_of_messages(value: object) -> None:
+    """SEMANTICS C7: ``history`` is no free key, also where the host has not set it."""
+    patch = [{"op": "add", "path": "/state/history", "value": value}]
+    with pytest.raises(OutcomeInvalid, match="/state/history"):
+        _run("after_response", *_answers("guest", "after_response", lambda _: {"patch": patch}))
+    said = [{"op": "add", "path": "/state/history", "value": [{"role": "user", "content": "hi"}]}]
+    decision = _run("after_response", *_answers("guest", "after_response", lambda _: {"patch": said}))
+    assert decision.fields["state"] == {"history": [{"role": "user", "content": "hi"}]}
 
 
 def test_a_host_hooks_state() -> None:

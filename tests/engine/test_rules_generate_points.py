@@ -203,6 +203,8 @@ def test_what_a_guest_could_not_see_stays_when_it_replaces_the_request_whole() -
         ("/request/headers/x-a\r\nx-b", "1", "no header name"),
         ("/request/headers/x-a", 1, "not one line"),
         ("/request/headers", "x", "no map"),
+        ("/request/headers/Host", "evil.example", "the HTTP client's own"),
+        ("/request/headers/transfer-encoding", "chunked", "the HTTP client's own"),
     ],
 )
 def test_a_guest_may_not_set_what_it_may_not_see(path: str, value: object, said: str) -> None:
@@ -231,3 +233,21 @@ def test_a_granted_field_crosses_and_may_be_set() -> None:
 def test_a_guest_may_set_an_open_header_beside_the_secret_ones() -> None:
     _, after = _guest_run([{"op": "add", "path": "/request/headers/x-run", "value": "7"}])
     assert after["headers"] == {**FULL["headers"], "x-run": "7"}  # type: ignore[dict-item]  # a map
+
+
+def test_the_hosts_own_headers_are_no_fault_of_a_guest_that_leaves_them() -> None:
+    """A client takes None to leave a default out, and names what it likes."""
+    headers: dict[str, object] = {"x-default": None, "x odd": "a\tb", "Host": "model.example", "x-long": "y" * 5_000}
+    request: dict[str, Any] = {"model": "m", "headers": dict(headers)}
+    cooler = [{"op": "add", "path": "/request/temperature", "value": 0}]
+    registry = HookRegistry([FakeSandbox().guest("g", pre_generate=lambda _: {"patch": cooler})])
+    run_point_sync(registry, "pre_generate", _facts().context({"request": request}))
+    assert request == {"model": "m", "temperature": 0, "headers": headers}
+
+
+def test_a_guest_may_not_name_a_model_where_the_host_names_none() -> None:
+    """Not even as null, which a client may take for its own default."""
+    named = [{"op": "add", "path": "/request/model", "value": None}]
+    registry = HookRegistry([FakeSandbox().guest("g", pre_generate=lambda _: {"patch": named})])
+    with pytest.raises(OutcomeInvalid, match="read only"):
+        run_point_sync(registry, "pre_generate", _facts().context({"request": {}}))

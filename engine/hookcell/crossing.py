@@ -18,7 +18,7 @@ from hookcell_sandbox.guest_text import escape
 
 from .packing import ExtType, pack
 
-__all__ = ["CONTEXT_DEPTH", "OUTCOME_DEPTH", "Encoded", "Uncrossable", "encode_value", "pointer"]
+__all__ = ["CONTEXT_DEPTH", "OUTCOME_DEPTH", "Encoded", "Uncrossable", "bounded", "encode_value", "pointer"]
 
 OUTCOME_DEPTH: Final = 64
 """Containers inside one another in an outcome, the outcome's own map included."""
@@ -26,6 +26,8 @@ OUTCOME_DEPTH: Final = 64
 CONTEXT_DEPTH: Final = OUTCOME_DEPTH + 8
 """The same for a context. What a guest returned may come to stand deeper than it was (a call's args end up below
 context, messages, message, toolCalls and call), and the next hook's context must still cross."""
+
+_POINTER_CHARACTERS: Final = 400
 
 _SCALARS: Final = frozenset({str, int, float, bool, bytes, type(None)})
 _SCALAR_BASES: Final = (str, int, float, bytes, bytearray)
@@ -45,7 +47,7 @@ class Uncrossable(ValueError):
     """
 
     def __init__(self, path: str, type: str, hint: str | None = None) -> None:  # noqa: A002 the rule's own word
-        self.path = path
+        self.path = path = bounded(path)
         self.type = type
         self.hint = hint
         super().__init__(f"{path or 'the value'} is a {type}, which cannot cross{f' - {hint}' if hint else ''}")
@@ -58,8 +60,13 @@ class Encoded(bytes):
 
 
 def pointer(*parts: str | int) -> str:
-    """The JSON Pointer of these keys and indices, fit for an error: each key is escaped and bounded."""
-    return "".join(f"/{escape(str(part)).replace('~', '~0').replace('/', '~1')}" for part in parts)
+    """The JSON Pointer of these keys and indices, fit for an error: each key is escaped and bounded, and the whole."""
+    return bounded("".join(f"/{escape(str(part)).replace('~', '~0').replace('/', '~1')}" for part in parts))
+
+
+def bounded(path: str) -> str:
+    """A JSON Pointer made of several, cut to what an error may hold: sixty long keys are 12,000 characters."""
+    return path if len(path) <= _POINTER_CHARACTERS else f"{path[:_POINTER_CHARACTERS]}…"
 
 
 def encode_value(value: object, path: str = "", *, enclosing: int = 0) -> bytes:

@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from hookcell_sandbox.guest_text import escape
 
-from .crossing import pointer
+from .crossing import bounded, pointer
 from .shapes import is_list, is_map
 
 __all__ = [
@@ -57,7 +57,7 @@ class SchemaInvalid(ValueError):
     """The schema is none, or breaks a bound. ``path`` is a JSON Pointer into it."""
 
     def __init__(self, path: str, reason: str) -> None:
-        self.path = path
+        self.path = path = bounded(path)
         self.reason = reason
         super().__init__(f"{path or 'the schema'}: {reason}")
 

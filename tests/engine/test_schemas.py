@@ -330,3 +330,17 @@ def test_a_tool_may_give_json_schema_and_nothing_else() -> None:
     for source in (None, int, Search(q="a"), "string"):
         with pytest.raises(SchemaInvalid):
             tool_schema(source)
+
+
+def test_a_path_is_short_however_many_long_keys_it_has() -> None:
+    """It stands in an error that goes to the model (P6): sixty keys of two hundred characters, each escaped, do not."""
+    value: object = "x"
+    for number in range(60):
+        value = {chr(0xE000 + number) * 200: value}
+    down = {"$ref": "#/$defs/map"}
+    schema = {"$defs": {"map": {"type": "object", "additionalProperties": down}}, **down}
+    mismatch(compile_schema(schema, hostile=False), value)
+    nested: dict[str, object] = {"$ref": "#/nowhere"}
+    for number in range(30):
+        nested = {chr(0xE000 + number) * 180: nested}
+    refused(nested)

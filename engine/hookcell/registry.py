@@ -152,4 +152,6 @@ def _registered(hook: AgentHook | GuestHook | HostHook, on_failure: FailurePolic
         return hook if on_failure is None or on_failure == hook.on_failure else hook.with_policy(on_failure)
     if isinstance(hook, HostHook):
         return hook if on_failure is None else hook.with_policy(on_failure)
+    if not hasattr(hook, "name"):
+        raise TypeError(f"a {type(hook).__name__} is no hook: it has no name")
     return HostHook.of(hook, on_failure=on_failure or "raise")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -195,6 +196,12 @@ def test_a_method_in_the_javascript_spelling_is_refused() -> None:
 def test_a_hook_that_implements_nothing_is_taken() -> None:
     """SEMANTICS P1: every point is optional."""
     assert HookRegistry([host("a")]).has("a")
+
+
+@pytest.mark.parametrize("value", [None, "redact", object(), {"name": "x"}])
+def test_what_has_no_name_is_no_hook(value: Any) -> None:
+    with pytest.raises(TypeError, match="is no hook"):
+        HookRegistry().register(value)
 
 
 def test_a_method_that_is_no_function_is_refused() -> None:

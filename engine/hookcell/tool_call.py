@@ -195,7 +195,8 @@ class ToolPipeline:
         result: ToolResult | None = None
         if gate.runs:
             try:
-                value = execute(cast("dict[str, object]", gate.args))
+                # A copy: what the tool does to it is not what post-hooks see and the decision records.
+                value = execute(cast("dict[str, object]", copied(gate.args)))
                 value = (await value) if inspect.isawaitable(value) else value
             except HookFailure:
                 raise  # a hook inside the tool, as in a sub-agent, rejects the run too (P11)

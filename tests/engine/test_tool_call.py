@@ -14,6 +14,7 @@ from hookcell import (
     HookRegistry,
     HookThrew,
     RunFacts,
+    Schema,
     SettledCall,
     ToolCall,
     ToolError,
@@ -403,3 +404,19 @@ def test_a_tool_that_edits_its_arguments_leaves_the_models_call_alone(schema: An
 
     anyio.run(main)
     assert call.args == {"path": "a", "lines": 1}
+
+
+@pytest.mark.parametrize("schema", [None, SCHEMA])
+def test_a_tool_that_edits_its_arguments_changes_no_record(schema: Schema | None) -> None:
+    """Post-hooks see, and the decision keeps, what the tool was given."""
+    seen: list[object] = []
+    rewrite = host("rewrite", pre_tool_call=lambda _: {"input": {"path": "b.txt"}})
+    audit = host("audit", post_tool_call=lambda ctx, _: seen.append(ctx.args))
+
+    def execute(args: dict[str, Any]) -> None:
+        args.clear()
+
+    settled = anyio.run(lambda: _pipeline(rewrite, audit).call(CALL, execute, schema=schema))
+    assert settled.gate.decision is not None
+    assert settled.gate.decision.args == settled.gate.args == seen[0]
+    assert settled.gate.args["path"] == "b.txt"  # type: ignore[index]  # a map

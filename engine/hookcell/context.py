@@ -152,6 +152,8 @@ class HookContext:
         self._meta.update(notes)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in HookContext.__slots__:
+            raise AttributeError(name)  # asked of a context that copy or pickle is making
         wire = _WIRE_NAMES[self._point.name].get(name)
         if wire is None:
             if self._point.family == "agent_class" and name in HookState(self._hand("state")):

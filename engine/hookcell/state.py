@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 __all__ = ["HookState", "adopt", "splice"]
@@ -35,6 +35,16 @@ class HookState:
 
     def __contains__(self, key: object) -> bool:
         return key in self._fields
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def __reduce__(self) -> tuple[type[HookState], tuple[dict[str, Any]]]:
+        # Copies and pickles are made by this: the default asks a half-made state for its fields, without end.
+        return HookState, (dict(self._fields),)
 
     def __getitem__(self, key: str) -> Any:
         return self._fields[key]

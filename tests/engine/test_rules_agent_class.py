@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
@@ -270,6 +272,23 @@ def test_a_host_hooks_state() -> None:
     assert decision.meta == {"note": 1}
     assert decision.kind == "proceed"
     assert decision.trace[0].wrote == ("/state",)
+
+
+def test_a_host_hook_may_copy_and_walk_the_state() -> None:
+    """C7: a copy goes its own way."""
+    state: dict[str, object] = {"notes": ["a"], "rounds": 1}
+
+    def after_response(_: str, ctx: Any) -> None:
+        assert (list(ctx.state), len(ctx.state)) == (["notes", "rounds"], 2)
+        for copied in (copy.deepcopy(ctx.state), pickle.loads(pickle.dumps(ctx.state))):
+            copied.append("notes", "b")
+        shallow = copy.copy(ctx.state)
+        shallow.rounds = 2
+        with pytest.raises(AttributeError):
+            copy.copy(ctx)
+
+    _run("after_response", host("h", after_response=after_response), state=state)
+    assert state == {"notes": ["a"], "rounds": 1}
 
 
 @BOTH

@@ -81,7 +81,7 @@ class HookContext:
 
     Fields of the point that a run does not have are None (``subagent`` outside a sub-agent). What a hook may change in
     place is live under the failure policy ``raise`` and a copy, adopted when the hook succeeds, under ``deny`` and
-    ``skip`` (P11): ``messages``, ``metadata``, ``request`` and ``state`` by the point's rule. ``args`` is a copy under
+    ``skip`` (P11), key by key, so that what others did to the run meanwhile stands: ``messages``, ``metadata``, ``request`` and ``state`` by the point's rule. ``args`` is a copy under
     every policy, since a mismatch drops what the hook did to it (P6); the difference cannot be seen by a hook that
     returns. At tool points ``messages`` is a list of its own: what is appended stands after the batch's results (P2).
     Everything else is read only: a hook gets a copy, and what it does to the copy is lost.
@@ -191,7 +191,7 @@ class HookContext:
         if wire not in self._point.patch_roots:
             return copied(value), None
         if self._copies:
-            return copied(value), value
+            return copied(value), copied(value)  # the run may go on changing the one that is shared
         return value, _remembered(value) if wire == "state" else copied(value)
 
     def _first_messages(self, history: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -201,7 +201,7 @@ class HookContext:
         if edits == "none" and isinstance(self._context.get("state"), dict) and "history" in self._hand("state"):
             return self._hand("state")["history"], []  # C7: the same list
         if self._copies:
-            return cast("list[Any]", copied(history)), history
+            return cast("list[Any]", copied(history)), cast("list[Any]", copied(history))
         # A system message is remembered by value, for a hook may not edit one in place either (P2).
         return history, [copied(item) if _is_system(item) else item for item in history]
 
@@ -214,7 +214,8 @@ class HookContext:
             if wire in self._handed:
                 after, before = self._handed[wire], self._before[wire]
                 if not self._unchanged(wire, before, after):
-                    changed[wire] = after
+                    shared = self._copies and wire in _LIVE_DICTS
+                    changed[wire] = _merged(self._context.get(wire), before, after) if shared else after
         return changed
 
     def _unchanged(self, wire: str, before: Any, after: Any) -> bool:
@@ -243,6 +244,15 @@ class HookContext:
     def noted(self) -> dict[str, object]:
         """Notes that the hook left."""
         return self._meta
+
+
+def _merged(live: object, before: object, after: object) -> object:
+    """What the hook did to its copy, done to the shared map as it is by now: key by key, so that both changes stand."""
+    if not (isinstance(live, dict) and isinstance(before, dict) and isinstance(after, dict)):
+        return after
+    now, old, new = cast("tuple[dict[str, object], dict[str, object], dict[str, object]]", (live, before, after))
+    kept = {key: value for key, value in now.items() if key in new or key not in old}
+    return kept | {key: value for key, value in new.items() if key not in old or not same(old[key], value)}
 
 
 def _is_system(message: object) -> bool:

@@ -166,6 +166,8 @@ def _attempt(
     draft.bytes_in = len(payload)
     limits = budget.tightened(hook.limits, len(payload), deadline_ms=deadline_ms, hook=hook.name, point=name)
     draft.attempts += 1
+    # At tool points an addition fits whatever stands before it.
+    conversation = None if point.message_edits == "append" else state.conversation()
     fuel = 0
     chain_bound = deadline_ms > budget.ms_left
     started = perf_counter()
@@ -185,10 +187,12 @@ def _attempt(
     finally:
         budget.spend(fuel=fuel, ms=(perf_counter() - started) * 1000)
         draft.fuel_used += fuel
-    return _read(hook, state, completion, draft)
+    return _read(hook, state, completion, draft, conversation)
 
 
-def _read(hook: GuestHook, state: ChainState, completion: Completion, draft: Draft) -> Proposal:
+def _read(
+    hook: GuestHook, state: ChainState, completion: Completion, draft: Draft, conversation: list[object] | None
+) -> Proposal:
     """The outcome of a completed call, checked against the point."""
     point = state.point
     output = completion.output
@@ -220,7 +224,15 @@ def _read(hook: GuestHook, state: ChainState, completion: Completion, draft: Dra
             if "request" in fields:
                 fields["request"] = overlaid(state.context["request"], fields["request"], hook.request_fields)
             wrote = written_paths(outcome.patch)
-        return propose(state, hook.name, outcome, fields, wrote, edits_system_messages=hook.edits_system_messages)
+        return propose(
+            state,
+            hook.name,
+            outcome,
+            fields,
+            wrote,
+            conversation=conversation,
+            edits_system_messages=hook.edits_system_messages,
+        )
     except Malformed as error:
         raise OutcomeInvalid(
             hook=hook.name,

@@ -55,6 +55,8 @@ def call_host(
     if point.family == "agent_class":
         arguments = arguments[::-1]
     draft.attempts = 1
+    on_copies = hook.on_failure != "raise" and point.message_edits != "append"
+    conversation = state.conversation() if on_copies else None
     try:
         returned = yield HostCall(hook.methods[point.name], arguments)
     except Exception as error:
@@ -62,7 +64,8 @@ def call_host(
     finally:
         state.edited()  # a trusted hook may have edited a message in place, also one that threw or was cancelled
     try:
-        proposal = _proposal(hook, state, ctx, _outcome(returned, point, ctx, streaming=state.streaming))
+        outcome = _outcome(returned, point, ctx, streaming=state.streaming)
+        proposal = _proposal(hook, state, ctx, outcome, conversation)
     except Malformed as error:
         raise OutcomeInvalid(
             hook=hook.name, point=point.name, path=error.path, reason=error.reason, hint=error.hint
@@ -100,7 +103,9 @@ def _outcome(returned: object, point: Point, ctx: HookContext, *, streaming: boo
 _LISTS: Final = frozenset({"patch", "events", "meta"})
 
 
-def _proposal(hook: HostHook, state: ChainState, ctx: HookContext, outcome: Outcome) -> Proposal:
+def _proposal(
+    hook: HostHook, state: ChainState, ctx: HookContext, outcome: Outcome, conversation: list[object] | None
+) -> Proposal:
     if isinstance(outcome.error, ThrownError):
         thrown = outcome.error
         raise HookThrew(
@@ -122,5 +127,6 @@ def _proposal(hook: HostHook, state: ChainState, ctx: HookContext, outcome: Outc
         fields,
         wrote,
         messages_before=ctx.before("messages"),
+        conversation=conversation,
         edits_system_messages=hook.edits_system_messages,
     )

@@ -89,6 +89,15 @@ class ChainState:
             if isinstance(messages, History):
                 messages.changed()
 
+    def conversation(self) -> list[object]:
+        """The messages that a hook here may edit as they stand now, for `propose` to see whether they still do."""
+        if self.point.message_edits == "none":
+            state = self.context.get("state")
+            messages = cast("dict[str, object]", state).get("history") if isinstance(state, dict) else None
+        else:
+            messages = self.context.get("messages")
+        return list(cast("list[object]", messages)) if isinstance(messages, list) else []
+
     def adopt(self, hook: str, proposal: Proposal, notes: list[str]) -> tuple[OutcomeKind, bool]:
         """Merge a checked outcome by the point's rule.
 

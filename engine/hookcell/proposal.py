@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import TYPE_CHECKING, Any, cast
 
 from .malformed import Malformed
@@ -46,6 +47,7 @@ def propose(
     wrote: tuple[str, ...],
     *,
     messages_before: Sequence[Any] | None = None,
+    conversation: Sequence[object] | None = None,
     edits_system_messages: bool = False,
 ) -> Proposal:
     """Check an outcome and the fields it changed against the point's rules. Changes nothing.
@@ -57,14 +59,17 @@ def propose(
         fields: Fields changed by its patch or in place; `Proposal` takes them over.
         wrote: Where it wrote.
         messages_before: What ``messages`` was before a host hook edited it in place; default: as in the context.
+        conversation: `ChainState.conversation` when the hook was given its copy; None for one that edits the real one.
         edits_system_messages: The host's grant (P2).
 
     Raises:
-        Malformed: The outcome breaks a rule.
+        Malformed: The outcome breaks a rule, or edits a conversation that is no longer the one the hook was given.
     """
     proposal = Proposal(outcome, fields, wrote)
     if fields:
         _check_fields(state, proposal, messages_before, edits_system_messages)
+        if conversation is not None:
+            _check_unmoved(state, fields, conversation)
     if outcome.input is not ABSENT:
         fields["args"] = outcome.input
         proposal.wrote += ("/args",)
@@ -89,6 +94,19 @@ def _check_fields(state: ChainState, proposal: Proposal, messages_before: Sequen
             check_edited(before, fields["messages"], system_messages=grant)
     if "state" in fields:
         _check_state(state, fields["state"], grant)
+
+
+def _check_unmoved(state: ChainState, fields: Mapping[str, Any], given: Sequence[object]) -> None:
+    """An edit of a copy fits the conversation it was copied from: elsewhere an index names another message (P2)."""
+    field = "messages" if state.point.message_edits == "edit" else "state"
+    if field not in fields:
+        return
+    live = state.context["state"].get("history") if field == "state" else state.context["messages"]
+    edited = fields["state"].get("history") if field == "state" else fields["messages"]
+    if edited is live or (len(given) == len(live or ()) and all(map(is_, given, live or ()))):
+        return
+    reason = "somebody else changed the conversation while the hook ran, so its edit may not fit"
+    raise Malformed("/messages" if field == "messages" else "/state/history", reason, "run one hook of a run at a time")
 
 
 def _check_state(state: ChainState, new: Mapping[str, Any], grant: bool) -> None:

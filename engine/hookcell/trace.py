@@ -130,7 +130,8 @@ class Decision(NamedTuple):
         rewritten_by: Hooks that changed the arguments, in order.
         mismatch: Under ``validation``, what does not fit.
         failures: Failures that a policy turned into ``hook_failed`` or a skip, in order; ``raise`` raises them.
-        fields: Context fields that hooks changed, with their final values.
+        fields: Context fields that hooks changed, with their final values. ``messages``, ``metadata``, ``request`` and
+            ``state`` are the run's own and go on changing with it: serialise what is to be kept.
         appended: Messages added at a tool point. They stand after the results of that batch of calls (P2), so they
             are not in the history yet.
         events: Events for the stream (P13).

@@ -81,9 +81,10 @@ class HookContext:
 
     Fields of the point that a run does not have are None (``subagent`` outside a sub-agent). What a hook may change in
     place is live under the failure policy ``raise`` and a copy, adopted when the hook succeeds, under ``deny`` and
-    ``skip`` (P11), key by key, so that what others did to the run meanwhile stands: ``messages``, ``metadata``, ``request`` and ``state`` by the point's rule. ``args`` is a copy under
-    every policy, since a mismatch drops what the hook did to it (P6); the difference cannot be seen by a hook that
-    returns. At tool points ``messages`` is a list of its own: what is appended stands after the batch's results (P2).
+    ``skip`` (P11): ``messages``, ``metadata``, ``request`` and ``state`` by the point's rule. Maps are adopted key by
+    key, so that what others did to the run meanwhile stands. ``args`` is a copy under every policy, since a mismatch
+    drops what the hook did to it (P6); the difference cannot be seen by a hook that returns. At tool points
+    ``messages`` is a list of its own: what is appended stands after the batch's results (P2).
     Everything else is read only: a hook gets a copy, and what it does to the copy is lost.
 
     How deep the append-only rule is watched: the messages before the new ones must be the same objects. A trusted hook

@@ -22,7 +22,7 @@ bounded before it gets here (`hookcell_sandbox.guest_text`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,6 +78,10 @@ class HookcellError(Exception):
     """Root of every error that hookcell raises on purpose."""
 
     code: ClassVar[str] = "error"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default calls the class with the message alone, and most here are made of keyword arguments.
+        return _restored, (type(self), self.args), self.__dict__
 
 
 class SandboxError(HookcellError):
@@ -207,6 +211,11 @@ class WorkerLost(SandboxError):
     """The worker process that ran the guest died; the next call gets a new one."""
 
     code = "worker"
+
+
+def _restored(kind: type[HookcellError], arguments: tuple[object, ...]) -> HookcellError:
+    """An error of that kind with nothing but its message; `copy` and `pickle` fill in the rest."""
+    return kind.__new__(kind, *arguments)
 
 
 def _figure(value: int | str) -> str:

@@ -231,11 +231,17 @@ class GuestHook:
 
 
 def check_name(name: object) -> str:
-    """A hook's name: 1 to 128 printable characters, since it stands in errors, events and storage keys."""
+    """A hook's name: 1 to 128 printable characters, since it stands in errors, events and storage keys.
+
+    No space at either end: with one, a guest's name would read as another hook's.
+    """
     if not isinstance(name, str):
         raise TypeError(f"a hook's name is text, not {type(name).__name__}")
-    if not 1 <= len(name) <= _NAME_CHARACTERS or escape(name) != name:
-        raise ValueError(f"hook name '{escape(name)}' does not do; give 1 to {_NAME_CHARACTERS} printable characters")
+    if not 1 <= len(name) <= _NAME_CHARACTERS or escape(name) != name or name.strip() != name:
+        raise ValueError(
+            f"hook name '{escape(name)}' does not do; give 1 to {_NAME_CHARACTERS} printable characters, "
+            "no space at either end"
+        )
     return name
 
 

@@ -177,7 +177,7 @@ def test_an_unknown_policy_is_refused() -> None:
         HookRegistry().register(_watcher("a"), on_failure="ignore")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["", "x" * 129, "two\nlines", "\ud800", "left\u202eright"])
+@pytest.mark.parametrize("name", ["", "x" * 129, "two\nlines", "\ud800", "left\u202eright", " redact", "redact "])
 def test_a_name_that_cannot_stand_in_a_log_line_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="does not do"):
         HookRegistry([_watcher(name)])

@@ -60,7 +60,8 @@ def call_host(
     try:
         returned = yield HostCall(hook.methods[point.name], arguments)
     except Exception as error:
-        raise HookThrew(hook=hook.name, point=point.name, name=type(error).__qualname__, message=str(error)) from error
+        name, message = type(error).__qualname__, _message(error)
+        raise HookThrew(hook=hook.name, point=point.name, name=name, message=message) from error
     finally:
         state.edited()  # a trusted hook may have edited a message in place, also one that threw or was cancelled
     try:
@@ -73,6 +74,14 @@ def call_host(
     if proposal.mismatch is not None:
         ctx.restore()
     return proposal
+
+
+def _message(error: Exception) -> str:
+    """What an exception says; its own ``__str__`` may throw, and no policy would hold for that."""
+    try:
+        return str(error)
+    except Exception as broken:
+        return f"(its message cannot be read: {type(broken).__qualname__})"
 
 
 def _outcome(returned: object, point: Point, ctx: HookContext, *, streaming: bool) -> Outcome:

@@ -368,6 +368,23 @@ def test_an_error_in_a_host_hooks_outcome_is_never_an_allow(error: Any, expected
         _run("pre_tool_call", host("h", pre_tool_call=lambda _: Outcome(error=error, result=1)))
 
 
+def test_a_failure_whose_own_text_throws_is_a_failure_like_another() -> None:
+    """SEMANTICS P11: the policy holds for it too."""
+
+    class Broken(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def hook(_: object) -> None:
+        raise Broken
+
+    registry = HookRegistry()
+    registry.register(host("h", pre_tool_call=hook), on_failure="skip")
+    decision = run_point_sync(registry, "pre_tool_call", {"args": {}})
+    assert isinstance(decision.failures[0], HookThrew)
+    assert decision.failures[0].name.endswith("Broken")
+
+
 def test_a_hook_that_raises_stop_iteration_ends_no_chain() -> None:
     """The chain is a generator inside; a hook must not be able to end it."""
 

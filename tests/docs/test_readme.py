@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from hookcell import POINTS
+import hookcell
+import hookcell_sandbox
+from hookcell import POINTS, HookcellError, HookCrashed
+from hookcell.cli import errors as cli_errors
 from hookcell.points import COMMON_FIELDS
-from hookcell_sandbox import Limits
+from hookcell_sandbox import EngineSettings, Limits
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -94,6 +97,43 @@ def test_the_table_of_points_is_the_codes() -> None:
 def test_the_table_of_limits_is_the_codes() -> None:
     defaults = {field.name: field.default for field in dataclasses.fields(Limits)}
     assert {row[0].strip("`"): int(row[1].replace(",", "")) for row in table("limits")} == defaults
+
+
+def test_the_table_of_settings_is_the_codes() -> None:
+    defaults = {field.name: field.default for field in dataclasses.fields(EngineSettings)}
+    assert {row[0].strip("`"): int(row[1].replace(",", "")) for row in table("settings")} == defaults
+
+
+def error_rows(error: type[HookcellError], depth: int = 0) -> list[tuple[int, str, str]]:
+    """Depth, name and code of each public error, a parent before its heirs."""
+    rows = [(depth, error.__name__, error.code)]
+    for heir in error.__subclasses__():
+        if heir.__name__ in {*hookcell.__all__, *hookcell_sandbox.__all__}:
+            rows += error_rows(heir, depth + 1)
+    return rows
+
+
+def under(rows: list[tuple[int, str, str]]) -> set[tuple[str, ...]]:
+    """Each error with those above it and its code."""
+    found, above = set[tuple[str, ...]](), list[str]()
+    for depth, name, code in rows:
+        above[depth:] = [name]
+        found.add((*above, code))
+    return found
+
+
+def test_the_table_of_errors_is_the_tree() -> None:
+    drawn = [(row[0].count("·"), row[0].strip("·` "), row[1].strip("`")) for row in table("errors")]
+    # An instance of HookCrashed has its cause's code.
+    drawn = [(depth, name, HookCrashed.code if code == "the cause's" else code) for depth, name, code in drawn]
+    assert len(drawn) == len(under(drawn))
+    assert under(drawn) == under(error_rows(HookcellError))
+
+
+def test_the_exit_codes_are_the_codes() -> None:
+    codes = {value for name, value in vars(cli_errors).items() if name.startswith("EXIT_")}
+    sentence = README.partition("Exit codes: ")[2].partition(".\n")[0]
+    assert {int(number) for number in re.findall(r"\d+", sentence)} == codes | {0}
 
 
 def test_every_link_leads_to_a_file() -> None:

@@ -10,12 +10,14 @@ from .budget import ChainLimits
 from .chain import run_point, run_point_sync
 from .codec import History
 from .context import HookContext, RunFacts
+from .conversation import add_results, show_final_args
 from .errors import (
     ChainExhausted,
     ConfigInvalid,
     ContextInvalid,
     HookCrashed,
     HookFailure,
+    HookRecursion,
     HookThrew,
     OutcomeInvalid,
     StorageConflict,
@@ -25,7 +27,7 @@ from .hook import FailurePolicy, GuestHook, admission_policy
 from .host_hook import AgentHook, HostHook, Replace
 from .outcomes import ABSENT, Outcome
 from .points import POINTS, Point
-from .registry import HookRegistry, Snapshot
+from .registry import HookRegistry, HookSource, Snapshot
 from .schemas import Schema, SchemaInvalid, SchemaMismatch, compile_schema, tool_schema
 from .state import HookState
 from .storage import HookStorage, InMemoryStorage, StorageFull, StorageKey, Stored
@@ -50,7 +52,9 @@ __all__ = [
     "HookContext",
     "HookCrashed",
     "HookFailure",
+    "HookRecursion",
     "HookRegistry",
+    "HookSource",
     "HookState",
     "HookStorage",
     "HookThrew",
@@ -78,9 +82,11 @@ __all__ = [
     "ToolPipeline",
     "ToolResult",
     "TraceEntry",
+    "add_results",
     "admission_policy",
     "compile_schema",
     "run_point",
     "run_point_sync",
+    "show_final_args",
     "tool_schema",
 ]

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import secrets
-import time
 from collections.abc import Generator, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -21,12 +19,12 @@ from .hook import GuestHook
 from .host_call import call_host
 from .merge import ChainState, ValidateArgs
 from .points import POINTS
-from .registry import HookRegistry, Snapshot
 from .trace import Decision, Moment, OutcomeKind, TraceEntry
 
 if TYPE_CHECKING:
     from .context import RunFacts
     from .host_hook import HostHook
+    from .registry import HookSource
     from .storage import HookStorage
 
 __all__ = ["run_point", "run_point_sync"]
@@ -38,7 +36,7 @@ Steps = Generator[Request, Any, Decision]
 
 
 async def run_point(
-    hooks: HookRegistry | Snapshot,
+    hooks: HookSource,
     point: str,
     context: Mapping[str, object],
     *,
@@ -91,7 +89,7 @@ async def run_point(
 
 
 def run_point_sync(
-    hooks: HookRegistry | Snapshot,
+    hooks: HookSource,
     point: str,
     context: Mapping[str, object],
     *,
@@ -131,7 +129,7 @@ def run_point_sync(
 
 
 def _chain(
-    registry: HookRegistry | Snapshot,
+    source: HookSource,
     point: str,
     context: Mapping[str, object],
     run: RunFacts | None,
@@ -141,7 +139,7 @@ def _chain(
     validate_args: ValidateArgs | None,
 ) -> Steps:
     """The loop over a point's hooks: asks for calls, is handed their answers, returns the decision."""
-    hooks = (registry if isinstance(registry, Snapshot) else registry.snapshot()).at(point)
+    hooks = source.snapshot().at(point)
     if len(hooks) > limits.hooks_per_point:
         raise ChainExhausted(
             f"it is hook {limits.hooks_per_point + 1} of {len(hooks)} there (limit {limits.hooks_per_point}), "
@@ -164,6 +162,7 @@ def _chain(
         except HookFailure as failure:
             elapsed_us = (perf_counter() - started) * 1e6
             state.trace.append(_entry(hook, point, draft, "failed", elapsed_us, (), failure.code))
+            failure.policy = hook.on_failure
             if hook.on_failure == "raise" or isinstance(failure, ContextInvalid):
                 failure.trace = tuple(state.trace)
                 raise
@@ -220,5 +219,5 @@ class _Moments:
 
     def get(self) -> Moment:
         if self.given is None:
-            self.given = self._recorded or Moment(now=time.time_ns() // 1_000_000, seed=secrets.randbits(53))
+            self.given = self._recorded or Moment.of_now()
         return self.given

@@ -7,7 +7,6 @@ A context is a dict with the wire's names (``toolName``), which is what guests g
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
@@ -18,6 +17,8 @@ from .state import HookState, adopt
 from .values import copied, same
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from .trace import Moment
 
 __all__ = ["HookContext", "RunFacts"]
@@ -37,6 +38,8 @@ class RunFacts:
         tenant: The host's customer; storage never crosses tenants.
         environment: For example ``production``; storage never crosses environments.
         subagent: ``{agentId, agentName, depth, parent}`` inside a sub-agent, else None (P17).
+        state: The run's state, live, with the conversation under ``history`` (C7); None where no agent-class hooks run.
+        data: The caller's own, for agent-class hooks to read (C7).
     """
 
     messages: History = field(default_factory=History)
@@ -48,6 +51,8 @@ class RunFacts:
     tenant: str = ""
     environment: str = ""
     subagent: Mapping[str, object] | None = None
+    state: dict[str, object] | None = None
+    data: object = None
 
     def context(self, own: Mapping[str, object]) -> dict[str, object]:
         """The context of one point: the common fields and the point's ``own``, under the wire's names."""
@@ -62,6 +67,10 @@ class RunFacts:
             context["subagent"] = self.subagent
         context.update(own)
         return context
+
+    def agent_class_context(self, own: Mapping[str, object]) -> dict[str, object]:
+        """The same for an agent-class point, which has ``state`` and ``data`` too."""
+        return {**self.context(own), "state": {} if self.state is None else self.state, "data": self.data}
 
 
 def _attribute(wire: str) -> str:

@@ -9,6 +9,7 @@ HookcellError
    ├─ StorageConflict        its storage changed under it three times (G3)
    ├─ StorageFailed          its storage could not be read or written, or is full (G3); __cause__ says why
    ├─ ChainExhausted         the chain's shared budget ran out while it was running (G8)
+   ├─ HookRecursion          a host hook triggered itself, as by running an agent that has it too
    ├─ HookCrashed            the sandbox could not run it: cause is a SandboxError
    ├─ ConfigInvalid          at registration: path, reason
    └─ ContextInvalid         the host's: a value that cannot cross to a guest: path, type
@@ -25,6 +26,7 @@ from hookcell_sandbox.errors import HookcellError, SandboxError
 from hookcell_sandbox.guest_text import EMPTY_LOG, GuestLog, escape
 
 if TYPE_CHECKING:
+    from .hook import FailurePolicy
     from .trace import TraceEntry
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "ContextInvalid",
     "HookCrashed",
     "HookFailure",
+    "HookRecursion",
     "HookThrew",
     "OutcomeInvalid",
     "StorageConflict",
@@ -48,6 +51,7 @@ class HookFailure(HookcellError):
         point: The hook point, or None at registration.
         log: What a guest logged until then.
         trace: When the failure rejects the run: what the chain's hooks did, this one last.
+        policy: The hook's failure policy, once the chain applied it; None at registration.
     """
 
     code = "hook"
@@ -57,6 +61,7 @@ class HookFailure(HookcellError):
         self.point = point
         self.log = log
         self.trace: tuple[TraceEntry, ...] = ()
+        self.policy: FailurePolicy | None = None
         where = f" at {point}" if point else ""
         super().__init__(f"hook '{escape(hook)}'{where}: {reason}")
 
@@ -108,6 +113,12 @@ class ChainExhausted(HookFailure):
     """The chain's shared fuel or wall clock ran out while this hook was running, or before it could start (G8)."""
 
     code = "chain_exhausted"
+
+
+class HookRecursion(HookFailure):
+    """The hook is running already in this task: something it called came round to it. It does not run again."""
+
+    code = "recursion"
 
 
 class HookCrashed(HookFailure):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .context import HookContext
-from .errors import HookThrew, OutcomeInvalid
+from .errors import HookRecursion, HookThrew, OutcomeInvalid
 from .guest_call import Draft, HostCall, Request
 from .host_hook import HostHook, Replace
 from .malformed import Malformed
@@ -32,6 +33,8 @@ _SUBJECTS: Final = {
     "on_error": "error",
 }
 _NOTHING: Final = Outcome()
+# The host hooks that are running in this task, by identity: what they call may come round to them.
+_running: ContextVar[frozenset[int]] = ContextVar("hookcell_running", default=frozenset())
 
 
 def call_host(
@@ -41,6 +44,7 @@ def call_host(
 
     Raises:
         HookThrew: It threw; ``__cause__`` is what it threw. Cancellations pass through as they are.
+        HookRecursion: It is running already in this task.
         OutcomeInvalid: What it returned or changed breaks a rule.
     """
     point = state.point
@@ -54,15 +58,20 @@ def call_host(
     arguments = (ctx,) if subject is None else (ctx, ctx.subject(subject))
     if point.family == "agent_class":
         arguments = arguments[::-1]
+    if id(hook.implementation) in _running.get():
+        reason = "it is running already and cannot trigger itself; let it call nothing that has it among its hooks"
+        raise HookRecursion(reason, hook=hook.name, point=point.name)
     draft.attempts = 1
     on_copies = hook.on_failure != "raise" and point.message_edits != "append"
     conversation = state.conversation() if on_copies else None
+    token = _running.set(_running.get() | {id(hook.implementation)})
     try:
         returned = yield HostCall(hook.methods[point.name], arguments)
     except Exception as error:
         name, message = type(error).__qualname__, _message(error)
         raise HookThrew(hook=hook.name, point=point.name, name=name, message=message) from error
     finally:
+        _leave(token)
         state.edited()  # a trusted hook may have edited a message in place, also one that threw or was cancelled
     try:
         outcome = _outcome(returned, point, ctx, streaming=state.streaming)
@@ -74,6 +83,13 @@ def call_host(
     if proposal.mismatch is not None:
         ctx.restore()
     return proposal
+
+
+def _leave(token: Token[frozenset[int]]) -> None:
+    try:
+        _running.reset(token)
+    except ValueError:
+        return  # an abandoned chain is closed by the garbage collector in some other context, which never had the mark
 
 
 def _message(error: Exception) -> str:

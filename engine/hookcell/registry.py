@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from .hook import FailurePolicy, GuestHook
 from .host_hook import AgentHook, HostHook
 from .points import POINTS
 
-__all__ = ["HookRegistry", "Snapshot"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["HookRegistry", "HookSource", "Registered", "Snapshot"]
 
 _log: Final = logging.getLogger(__name__)
 
 Registered = HostHook | GuestHook
+
+
+class HookSource(Protocol):
+    """What has hooks: a registry, one snapshot of it, or the host's own arrangement of several."""
+
+    def snapshot(self) -> Snapshot:
+        """The hooks as they are now."""
+        ...
 
 
 class Snapshot:
@@ -45,6 +55,10 @@ class Snapshot:
         """The hooks that implement the point, in order (P7)."""
         return self._at[point]
 
+    def snapshot(self) -> Snapshot:
+        """Itself."""
+        return self
+
 
 class HookRegistry:
     """Hooks by name, in the order of their registration.
@@ -61,9 +75,9 @@ class HookRegistry:
         self.register_many(hooks)
 
     @classmethod
-    def inherit(cls, lead: HookRegistry | Snapshot) -> HookRegistry:
+    def inherit(cls, lead: HookSource) -> HookRegistry:
         """A sub-agent's registry: the lead's hooks as they are now, first and fixed, then its own (P17)."""
-        hooks = (lead if isinstance(lead, Snapshot) else lead.snapshot()).hooks
+        hooks = lead.snapshot().hooks
         pipeline = {name for name, row in POINTS.items() if row.family == "pipeline"}
         registry = cls()
         registry._lead = tuple(hook for hook in hooks if hook.points & pipeline)

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 from hookcell_sandbox.guest_text import escape
 
+from .shapes import is_list, is_map
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .errors import HookFailure
+    from .registry import Snapshot
     from .schemas import Schema
     from .trace import Decision, TraceEntry
 
-__all__ = ["ErrorKind", "Gate", "Origin", "SettledCall", "ToolCall", "ToolError", "ToolResult"]
+__all__ = ["ErrorKind", "Gate", "Origin", "SettledCall", "ToolCall", "ToolError", "ToolResult", "text_of"]
 
 ErrorKind = Literal["denied", "validation", "tool", "hook_failed", "refused"]
 Origin = Literal["tool", "hook", "denied", "validation", "hook_failed", "refused", "approval"]
 """Who settled the call: the tool, a hook's result, or one of the engine's own ways not to run it (P10)."""
 
 _NO_METADATA: Final[Mapping[str, object]] = {}
+
+
+def text_of(value: object) -> str:
+    """A tool's value as the text that a model reads: text as it is, nothing for None, else JSON."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +72,11 @@ class ToolError:
         """A failure under the policy ``deny`` (P11). It goes to the model, so what the hook wrote stays out of it."""
         message = f"hook '{escape(failure.hook)}' failed at {failure.point} ({failure.code})"
         return cls(kind="hook_failed", message=message, hook=failure.hook)
+
+    @classmethod
+    def of_exception(cls, error: Exception) -> Self:
+        """What a tool threw, for the model."""
+        return cls(kind="tool", message=f"{type(error).__name__}: {error}")
 
     def wire(self) -> dict[str, object]:
         """``{kind, message, hook?}``."""
@@ -103,22 +120,41 @@ class Gate:
         call: The model's call.
         args: What to execute with: validated, and as hooks left them. The model's own when they never were valid.
         settled: Set when the tool must not run.
+        before_tool: What the agent-class hooks came to, which run first (C10); None when there was nothing to ask.
         decision: What the pre-hooks came to; None when they were skipped (P3).
         schema: The tool's schema, None when the call goes unvalidated.
         resumed: Whether the call was approved and comes again (P16); None outside approvals.
+        hooks: The hooks as they were when the call began; it is theirs to its end (P18).
     """
 
     call: ToolCall
     args: object
     settled: ToolResult | None = None
+    before_tool: Decision | None = None
     decision: Decision | None = None
     schema: Schema | None = field(default=None, repr=False)
     resumed: bool | None = None
+    hooks: Snapshot | None = field(default=None, repr=False)
 
     @property
     def runs(self) -> bool:
         """Whether the tool is to be executed."""
         return self.settled is None
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What was decided so far, in order."""
+        return tuple(each for each in (self.before_tool, self.decision) if each is not None)
+
+    @property
+    def rewritten_by(self) -> tuple[str, ...]:
+        """Hooks that changed the arguments, in order."""
+        return tuple(hook for decision in self.decisions for hook in decision.rewritten_by)
+
+    @property
+    def appended(self) -> tuple[dict[str, object], ...]:
+        """Messages that pre-hooks added."""
+        return self.decision.appended if self.decision else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,11 +164,13 @@ class SettledCall:
     Attributes:
         gate: What stood before it.
         result: How it was settled, after the post-hooks.
+        after_tool: What the agent-class hooks came to (C4); None when there was nothing to ask.
         post: What the post-hooks came to.
     """
 
     gate: Gate
     result: ToolResult
+    after_tool: Decision | None = None
     post: Decision
 
     @property
@@ -150,9 +188,26 @@ class SettledCall:
     @property
     def appended(self) -> tuple[dict[str, object], ...]:
         """Messages that hooks added; they stand after the results of the whole batch of calls (P2)."""
-        return (*(self.gate.decision.appended if self.gate.decision else ()), *self.post.appended)
+        return (*self.gate.appended, *self.post.appended)
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What was decided, in the order of C10."""
+        after = () if self.after_tool is None else (self.after_tool,)
+        return (*self.gate.decisions, *after, self.post)
 
     @property
     def trace(self) -> tuple[TraceEntry, ...]:
-        """What each hook did, pre-hooks first."""
-        return (*(self.gate.decision.trace if self.gate.decision else ()), *self.post.trace)
+        """What each hook did, in the order of C10."""
+        return tuple(entry for decision in self.decisions for entry in decision.trace)
+
+    def message(self) -> dict[str, object]:
+        """The tool message that the model is sent: ``{role, toolCallId, name, content, metadata?}``."""
+        content = self.content
+        if not (is_list(content) and content and all(is_map(part) and "type" in part for part in content)):
+            content = text_of(content)
+        call = self.gate.call
+        message: dict[str, object] = {"role": "tool", "toolCallId": call.id, "name": call.name, "content": content}
+        if self.metadata:
+            message["metadata"] = dict(self.metadata)
+        return message

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import secrets
+import time
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from hookcell_sandbox.guest_text import EMPTY_LOG, GuestLog
 
 from .outcomes import ABSENT
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .errors import HookFailure
 
 __all__ = ["ArgumentsMismatch", "Decision", "DecisionKind", "HookKind", "Moment", "OutcomeKind", "TraceEntry"]
@@ -36,6 +39,11 @@ class Moment:
 
     now: int
     seed: int
+
+    @classmethod
+    def of_now(cls) -> Self:
+        """This moment, with a fresh seed."""
+        return cls(now=time.time_ns() // 1_000_000, seed=secrets.randbits(53))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

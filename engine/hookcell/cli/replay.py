@@ -10,17 +10,16 @@ the arguments.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from hookcell.chain import run_point_sync
 from hookcell.context import RunFacts
+from hookcell.conversation import add_results, show_final_args
 from hookcell.errors import HookFailure
 from hookcell.history import History
 from hookcell.outcomes import ABSENT
-from hookcell.shapes import is_list, is_map
 from hookcell.storage import InMemoryStorage, StorageKey, Stored
 from hookcell.tool_call import SettledCall, ToolCall, ToolPipeline, ToolResult
 from hookcell.trace import Moment
@@ -142,18 +141,15 @@ class _Replayed:
             yield step
             if step.gate is not None:
                 gates.append((recorded, step.gate))
-        results: list[dict[str, object]] = []
-        added: list[dict[str, object]] = []
+        batch: list[SettledCall] = []
         for recorded, gate in gates:
             if gate.runs and recorded.answer is None:
                 continue  # nothing is known of how it ended
             step, settled = self._after(turn, recorded, gate)
             yield step
             if settled is not None:
-                results.append(_tool_message(recorded, settled))
-                added += settled.appended
-        self._history.extend(results)
-        self._history.extend(added)  # after the results of the whole batch (P2)
+                batch.append(settled)
+        add_results(self._history, batch)
 
     def _generate(self, turn: Turn, point: str, own: Mapping[str, object]) -> Step:
         # A recording does not say whether it was streamed, so hooks are not told so and may not emit (P13).
@@ -181,8 +177,7 @@ class _Replayed:
             gate = self._pipeline.before_execution_sync(call, schema=schema, moment=self._moment())
         except HookFailure as failure:
             return replace(step, failure=failure)
-        if gate.decision is not None and gate.decision.rewritten_by:
-            _rewrite(self._history, call, gate.args)
+        show_final_args(self._history, gate)
         return replace(step, gate=gate, decision=gate.decision, after=gate.args)
 
     def _after(self, turn: Turn, recorded: RecordedCall, gate: Gate) -> tuple[Step, SettledCall | None]:
@@ -202,43 +197,3 @@ class _Replayed:
         place = f"{self._run.run_id}\n{self._count}".encode(errors="surrogatepass")
         seed = int.from_bytes(hashlib.sha256(place).digest()[:7]) >> 3
         return Moment(now=self._replay.now, seed=seed)
-
-
-def _rewrite(history: History, call: ToolCall, args: object) -> None:
-    """Show the final arguments in the assistant message that made the call, the model's own in its metadata (P6)."""
-    for index in range(len(history) - 1, -1, -1):
-        message = history[index]
-        calls = message.get("toolCalls")
-        if not is_list(calls):
-            continue
-        if any(is_map(each) and each.get("id") == call.id for each in calls):
-            metadata = message.get("metadata")
-            metadata = metadata if is_map(metadata) else {}
-            own = metadata.get("modelArgs")
-            own = own if is_map(own) else {}
-            history[index] = {
-                **message,
-                "toolCalls": [
-                    {**each, "args": args} if is_map(each) and each.get("id") == call.id else each for each in calls
-                ],
-                "metadata": {**metadata, "modelArgs": {**own, call.id: call.args}},
-            }
-            return
-
-
-def _tool_message(recorded: RecordedCall, settled: SettledCall) -> dict[str, object]:
-    """The tool message that the model would be sent."""
-    content = settled.content
-    if content is None:
-        content = ""
-    elif not (isinstance(content, str) or (is_list(content) and all(is_map(p) and "type" in p for p in content))):
-        content = json.dumps(content, ensure_ascii=False, default=str)
-    message: dict[str, object] = {
-        "role": "tool",
-        "toolCallId": recorded.call.id,
-        "name": recorded.call.name,
-        "content": content,
-    }
-    if settled.metadata:
-        message["metadata"] = dict(settled.metadata)
-    return message

@@ -1,0 +1,86 @@
+"""What the engine itself writes into a conversation around a batch of tool calls (SEMANTICS P2, P6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .shapes import is_list, is_map, is_object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .history import History
+    from .tool_result import Gate, SettledCall, ToolCall
+
+__all__ = ["add_results", "assistant_message", "close_open_calls", "show_final_args"]
+
+
+def assistant_message(text: str, calls: Iterable[ToolCall]) -> dict[str, object]:
+    """The model's message. Arguments that are no map cannot stand in a message; they stay in its metadata (P6)."""
+    message: dict[str, object] = {"role": "assistant", "content": text}
+    shown: list[dict[str, object]] = [
+        {**call.wire(), "args": call.args if is_object(call.args) else {}} for call in calls
+    ]
+    if shown:
+        message["toolCalls"] = shown
+    own = {call.id: call.args for call in calls if not is_object(call.args)}
+    if own:
+        message["metadata"] = {"modelArgs": own}
+    return message
+
+
+def show_final_args(history: History, gate: Gate) -> None:
+    """Make the assistant message that made a call show the arguments it runs with (P6).
+
+    The model's own stay in that message's metadata, under ``modelArgs`` and the call's id. Nothing happens when no hook
+    changed them.
+    """
+    call = gate.call
+    if not gate.rewritten_by:
+        return
+    for index in range(len(history) - 1, -1, -1):
+        message = history[index]
+        calls = message.get("toolCalls")
+        if not is_list(calls) or not any(is_map(each) and each.get("id") == call.id for each in calls):
+            continue
+        metadata = _map(message.get("metadata"))
+        history[index] = {
+            **message,
+            "toolCalls": [
+                {**each, "args": gate.args} if is_map(each) and each.get("id") == call.id else each for each in calls
+            ],
+            "metadata": {**metadata, "modelArgs": {**_map(metadata.get("modelArgs")), call.id: call.args}},
+        }
+        return
+
+
+def add_results(history: History, batch: Iterable[SettledCall]) -> None:
+    """Add a batch's results in call order, then what hooks added during it (P2)."""
+    settled = list(batch)
+    history.extend(each.message() for each in settled)
+    history.extend(message for each in settled for message in each.appended)
+
+
+def close_open_calls(history: History, reason: str) -> None:
+    """Give each call of the last assistant message that has no result one that says why.
+
+    A turn that ended in the middle of a batch leaves such calls, and no model takes a conversation with them.
+    """
+    answered: set[object] = set()
+    for index in range(len(history) - 1, -1, -1):
+        message = history[index]
+        if message.get("role") == "tool":
+            answered.add(message.get("toolCallId"))
+            continue
+        calls = message.get("toolCalls")
+        made = [each for each in calls if is_map(each)] if is_list(calls) else []
+        missing = [each for each in made if each.get("id") not in answered]
+        end = index + 1 + len(made) - len(missing)
+        history[end:end] = [
+            {"role": "tool", "toolCallId": each["id"], "name": each["name"], "content": reason} for each in missing
+        ]
+        return
+
+
+def _map(value: object) -> dict[str, object]:
+    return value if is_map(value) else {}

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from hookcell_sandbox.errors import DeadlineExceeded, FuelExhausted, GuestError, SandboxError
 from hookcell_sandbox.guest_text import EMPTY_LOG, GuestLog, escape
 
+from . import request_view, state_view
 from .codec import Encoded, Uncrossable, encode_context, encode_value
 from .errors import ContextInvalid, HookCrashed, HookThrew, OutcomeInvalid, StorageConflict, StorageFailed
 from .malformed import Malformed
 from .outcomes import ABSENT, Outcome, ThrownError, read_outcome
 from .patch import apply_patch, written_paths
 from .proposal import Proposal, propose
-from .request_view import overlaid, view
 from .storage import HookStorage, StorageKey, Stored
 
 if TYPE_CHECKING:
@@ -116,12 +116,10 @@ def call_guest(
         HookFailure: The hook failed, in any way; or the host's context cannot cross (`ContextInvalid`).
     """
     crossing = hook.crossings[state.point.name]
-    context: Mapping[str, object] = state.context
+    context = _seen(hook, state)
     if crossing.wants_moment:
         draft.moment = moment()
         context = {**context, "now": draft.moment.now, "seed": draft.moment.seed}
-    if "request" in crossing.received and "request" in context:
-        context = {**context, "request": view(context["request"], hook.request_fields)}
     if hook.manifest.storage is None:
         return (yield from _attempt(hook, state, context, hook.extra, budget, hook.limits.deadline_ms, draft))
     key = access.key(hook)
@@ -144,6 +142,17 @@ def call_guest(
             return proposal
         if draft.attempts >= ATTEMPTS:
             raise _conflict(hook, state, draft, f"{ATTEMPTS} attempts met a new value each time")
+
+
+def _seen(hook: GuestHook, state: ChainState) -> Mapping[str, Any]:
+    """The context with what this hook may see of ``request`` and ``state``; the live one where that is all."""
+    context: Mapping[str, Any] = state.context
+    received = hook.crossings[state.point.name].received
+    if "request" in context and "request" in received:
+        context = {**context, "request": request_view.view(context["request"], hook.request_fields)}
+    if "state" in context and "state" in received and "messages" not in received:
+        context = {**context, "state": state_view.view(context["state"], received)}
+    return context
 
 
 def _attempt(
@@ -217,12 +226,12 @@ def _read(
         wrote: tuple[str, ...] = ()
         if outcome.patch:
             received = hook.crossings[point.name].received
-            seen: Mapping[str, Any] = state.context
-            if "request" in seen:
-                seen = {**seen, "request": view(seen["request"], hook.request_fields)}
-            fields = apply_patch(seen, outcome.patch, roots=point.patch_roots, received=received)
+            fields = apply_patch(_seen(hook, state), outcome.patch, roots=point.patch_roots, received=received)
             if "request" in fields:
-                fields["request"] = overlaid(state.context["request"], fields["request"], hook.request_fields)
+                whole = state.context["request"]
+                fields["request"] = request_view.overlaid(whole, fields["request"], hook.request_fields)
+            if "state" in fields:
+                fields["state"] = state_view.overlaid(state.context["state"], fields["state"], received)
             wrote = written_paths(outcome.patch)
         return propose(
             state,

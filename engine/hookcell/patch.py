@@ -40,7 +40,7 @@ def apply_patch(
         context: What the point hands over; fields are maps or lists of JSON values.
         patch: Operations of the shape that `outcomes` checked: ``op`` one of add, remove, replace; ``path``; ``value``.
         roots: Fields the point lets a patch write to.
-        received: Fields the hook was given (G4).
+        received: Fields the hook was given (G4); ``state.history`` is one with ``messages``.
 
     Raises:
         Malformed: A path leaves ``roots`` or ``received``, is no JSON Pointer, or names nothing; an index is out of
@@ -52,7 +52,7 @@ def apply_patch(
     for number, operation in enumerate(patch):
         fault = _Fault(number, str(operation["path"]))
         tokens = _tokens(fault)
-        _confine(tokens[0], context, roots, received, fault)
+        _confine(tokens, context, roots, received, fault)
         value = operation.get("value")
         depth = _depth(value)
         if depth and len(tokens) + depth > OUTCOME_DEPTH:
@@ -99,13 +99,16 @@ def _tokens(fault: _Fault) -> list[str]:
 
 
 def _confine(
-    root: str, context: Mapping[str, object], roots: frozenset[str], received: frozenset[str], fault: _Fault
+    tokens: Sequence[str], context: Mapping[str, object], roots: frozenset[str], received: frozenset[str], fault: _Fault
 ) -> None:
+    root = tokens[0]
     if root not in roots:
         allowed = ", ".join(f"/{name}" for name in sorted(roots)) or "nothing"
         raise fault.with_reason("a hook may not write there at this point", f"it may write to {allowed}")
     if root not in received:
         raise fault.with_reason("the hook did not receive that field", f"add '{root}' to the manifest's needs")
+    if tokens[:2] == ["state", "history"] and "messages" not in received:
+        raise fault.with_reason("the hook did not receive that field", "add 'messages' to the manifest's needs")
     if root not in context:
         raise fault.with_reason("the context has no such field here")
 

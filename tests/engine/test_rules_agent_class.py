@@ -241,6 +241,94 @@ def test_a_guest_makes_no_history_that_breaks_the_rules_of_messages(value: objec
     assert decision.fields["state"] == {"history": [{"role": "user", "content": "hi"}]}
 
 
+def _state_guest(needs: list[str], patch: list[dict[str, Any]]) -> tuple[FakeSandbox, Any]:
+    sandbox = FakeSandbox()
+    return sandbox, sandbox.guest("g", {"needs": needs}, after_response=lambda _: {"patch": patch} if patch else None)
+
+
+def test_the_states_history_crosses_only_to_a_guest_that_receives_messages() -> None:
+    """SEMANTICS C7, G4: a hook that never asked for ``messages`` provably never saw them."""
+    history = History([{"role": "user", "content": "secret"}])
+    for needs, seen in (
+        (["state"], {"rounds": 1}),
+        (["state", "messages"], {"rounds": 1, "history": history}),
+        (["*"], {"rounds": 1, "history": history}),
+    ):
+        state: dict[str, object] = {"history": history, "rounds": 1}
+        sandbox, guest = _state_guest(needs, [])
+        _run("after_response", guest, state=state, messages=history)
+        assert sandbox.calls[0].context["state"] == seen
+        assert (b"secret" in sandbox.calls[0].payload) == ("history" in seen)
+        assert state == {"history": history, "rounds": 1}
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        [{"op": "add", "path": "/state/rounds", "value": 2}],
+        [{"op": "replace", "path": "/state", "value": {"rounds": 2}}],
+    ],
+)
+def test_a_history_that_a_guest_could_not_see_stays_the_same_list(patch: list[dict[str, Any]]) -> None:
+    """SEMANTICS C7, G4."""
+    for kind in (History, list):
+        history = kind([{"role": "user", "content": "hi"}])
+        state: dict[str, object] = {"history": history, "rounds": 1}
+        decision = _run("after_response", _state_guest(["state"], patch)[1], state=state, messages=history)
+        assert state == {"history": [{"role": "user", "content": "hi"}], "rounds": 2}
+        assert state["history"] is history
+        assert decision.fields["state"] is state
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        [{"op": "add", "path": "/state/history", "value": []}],
+        [{"op": "replace", "path": "/state/history", "value": []}],
+        [{"op": "remove", "path": "/state/history"}],
+        [{"op": "remove", "path": "/state/history/0"}],
+        [{"op": "add", "path": "/state/history/-", "value": {"role": "user", "content": "x"}}],
+        [{"op": "replace", "path": "/state", "value": {"history": []}}],
+        [
+            {"op": "add", "path": "/state/history", "value": []},
+            {"op": "remove", "path": "/state/history"},
+        ],
+    ],
+)
+def test_a_guest_writes_no_history_that_it_did_not_receive(patch: list[dict[str, Any]]) -> None:
+    """SEMANTICS P2, G4: not even where the run has none."""
+    history = History([{"role": "user", "content": "hi"}])
+    for state in ({"history": history, "rounds": 1}, {"rounds": 1}):
+        with pytest.raises(OutcomeInvalid, match="did not receive that field - add 'messages'"):
+            _run("after_response", _state_guest(["state"], patch)[1], state=state, messages=history)
+        assert history == [{"role": "user", "content": "hi"}]
+
+
+def test_a_key_that_only_looks_like_the_history_is_free() -> None:
+    state: dict[str, object] = {"history": History(), "deep": {}}
+    patch = [
+        {"op": "add", "path": "/state/history2", "value": 1},
+        {"op": "add", "path": "/state/deep/history", "value": "mine"},
+    ]
+    _run("after_response", _state_guest(["state"], patch)[1], state=state)
+    assert state == {"history": [], "history2": 1, "deep": {"history": "mine"}}
+
+
+def test_a_guest_without_messages_is_not_in_the_way_of_who_adds_some() -> None:
+    """SEMANTICS C7: it edits no conversation, so what others did to it meanwhile stands."""
+    history = History([{"role": "user", "content": "hi"}])
+    state: dict[str, object] = {"history": history}
+
+    def answer(_: object) -> object:
+        history.append({"role": "user", "content": "new"})
+        return {"patch": [{"op": "add", "path": "/state/rounds", "value": 1}]}
+
+    guest = FakeSandbox().guest("g", {"needs": ["state"]}, after_response=answer)
+    _run("after_response", guest, state=state, messages=history)
+    assert state["history"] is history
+    assert (state["rounds"], len(history)) == (1, 2)
+
+
 def test_a_host_hooks_state() -> None:
     """SEMANTICS C7: set, append, values on the context, notes, data."""
     history = History([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "plan"}])

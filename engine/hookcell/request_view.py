@@ -7,12 +7,14 @@ and what it hands back changes those alone. The host's own hooks see the request
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from hookcell_sandbox.guest_text import escape
 
+from .hints import kind_of
 from .malformed import Malformed
+from .shapes import is_list, is_object
 from .values import same
 
 __all__ = ["REQUEST_FIELDS", "overlaid", "view"]
@@ -21,6 +23,7 @@ REQUEST_FIELDS: Final = frozenset({"model", "temperature", "topP", "maxTokens", 
 """What crosses without a grant. ``model`` is read only; of the headers, those whose name speaks of no secret."""
 
 _READ_ONLY: Final = frozenset({"model"})
+_STOPS: Final = 16
 # Header names that carry a credential, or a session that is one.
 _SECRET: Final = re.compile(r"auth|cookie|token|secret|key|credential|password|session|signature", re.IGNORECASE)
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -62,7 +65,8 @@ def overlaid(request: object, edited: Mapping[str, object], granted: frozenset[s
     """The whole request after a guest edited its view of it: what it could not see stays as it is.
 
     Raises:
-        Malformed: It changed a read-only field, named one that is not granted, or a header that does not do.
+        Malformed: It changed a read-only field, named one that is not granted, gave a field of the allowlist a value
+            of another kind, or a header that does not do.
     """
     whole = dict(cast("Mapping[str, object]", request)) if isinstance(request, Mapping) else {}
     seen = cast("Mapping[str, object]", view(whole, granted))
@@ -74,6 +78,10 @@ def overlaid(request: object, edited: Mapping[str, object], granted: frozenset[s
     for key in _READ_ONLY - granted:
         if (key in edited) != (key in seen) or not same(edited.get(key), seen.get(key)):
             raise Malformed(f"/request/{key}", "it is read only", "ask the host to grant it")
+    for key, (fits, wanted) in _KINDS.items():
+        if key in edited and not (key in seen and same(edited[key], seen[key])) and not fits(edited[key]):
+            hint = "to be rid of it, remove it" if edited[key] is None else None
+            raise Malformed(f"/request/{key}", f"it is {_shown(edited[key])}, not {wanted}", hint)
     headers = whole.get("headers")
     after = {key: value for key, value in whole.items() if key not in seen} | dict(edited)
     if "headers" not in granted:
@@ -83,6 +91,34 @@ def overlaid(request: object, edited: Mapping[str, object], granted: frozenset[s
         if kept or "headers" in edited:
             after["headers"] = kept
     return after
+
+
+def _is_number(value: object, most: int) -> bool:
+    """Whether it is a number from 0 to ``most``: a NaN is not, and neither is a boolean, which Python counts as one."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
+
+
+def _is_stop(value: object) -> bool:
+    return isinstance(value, str) or (
+        is_list(value) and len(value) <= _STOPS and all(isinstance(each, str) for each in value)
+    )
+
+
+# What a guest may set beside headers: whether a value does, and what would. A client may do anything with another.
+_KINDS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
+    "temperature": (lambda value: _is_number(value, 10), "a number from 0 to 10"),
+    "topP": (lambda value: _is_number(value, 1), "a number from 0 to 1"),
+    "maxTokens": (lambda value: type(value) is int and value >= 1, "a whole number from 1"),
+    "stop": (_is_stop, f"a string or a list of at most {_STOPS} strings"),
+    "toolChoice": (lambda value: isinstance(value, str) or is_object(value), "a string or a map"),
+}
+
+
+def _shown(value: object) -> str:
+    """A value in an error: a number as it is, of a list how long it is."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{value!r}"
+    return f"a list of {len(value):_}" if is_list(value) else kind_of(value)
 
 
 def _headers(headers: object, *, secret: bool) -> dict[str, object]:

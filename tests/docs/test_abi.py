@@ -17,7 +17,7 @@ from hookcell.errors import HookThrew, OutcomeInvalid
 from hookcell.manifest import manifest_findings
 from hookcell.outcomes import EVENTS, PATCH_OPERATIONS
 from hookcell.points import POINTS, field_names
-from hookcell.request_view import REQUEST_FIELDS
+from hookcell.request_view import _KINDS, _STOPS, REQUEST_FIELDS
 from hookcell.schema_bounds import SCHEMA_BYTES
 from hookcell.tool_result import ErrorKind, Origin
 from hookcell_sandbox import GuestError, ModuleLimits, ModuleRejected, Sandbox, admit
@@ -91,6 +91,12 @@ def test_kinds_origins_and_request_fields_are_the_codes() -> None:
     assert tuple(named(kinds)) == get_args(ErrorKind)
     assert tuple(named(rows["`origin`"])[1:]) == get_args(Origin)
     assert set(named(rows["`request`"])[1:]) == REQUEST_FIELDS
+
+
+def test_the_kinds_of_request_fields_are_the_codes() -> None:
+    told = section("### Patches").partition("of the right kind: ")[2].partition(". nil is none")[0]
+    assert set(named(told)) == _KINDS.keys()
+    assert f"at most {_STOPS} of them" in told
 
 
 def test_the_failure_codes_are_those_of_a_guest() -> None:

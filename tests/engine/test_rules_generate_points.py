@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from hookcell import Decision, History, HookRegistry, OutcomeInvalid, RunFacts, run_point_sync
+from hookcell.malformed import Malformed
+from hookcell.request_view import overlaid
 
 from .fake_sandbox import Answer, FakeSandbox, either, host
 
@@ -251,3 +253,94 @@ def test_a_guest_may_not_name_a_model_where_the_host_names_none() -> None:
     registry = HookRegistry([FakeSandbox().guest("g", pre_generate=lambda _: {"patch": named})])
     with pytest.raises(OutcomeInvalid, match="read only"):
         run_point_sync(registry, "pre_generate", _facts().context({"request": {}}))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("temperature", 0),
+        ("temperature", 10),
+        ("temperature", 0.7),
+        ("topP", 0),
+        ("topP", 1.0),
+        ("maxTokens", 1),
+        ("maxTokens", 2**64 - 1),
+        ("stop", ""),
+        ("stop", []),
+        ("stop", ["x"] * 16),
+        ("toolChoice", "auto"),
+        ("toolChoice", {"type": "tool", "name": "shell"}),
+    ],
+)
+def test_a_guest_sets_a_field_of_the_request_to_a_value_of_its_kind(field: str, value: object) -> None:
+    """SEMANTICS, "Points"."""
+    _, after = _guest_run([{"op": "add", "path": f"/request/{field}", "value": value}])
+    assert after == FULL | {field: value}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "shown"),
+    [
+        ("temperature", {"a": 1}, "a map"),
+        ("temperature", "1", "a string"),
+        ("temperature", True, "a boolean"),
+        ("temperature", None, "null"),
+        ("temperature", -0.1, "-0.1"),
+        ("temperature", 10.1, "10.1"),
+        ("temperature", 2**64 - 1, str(2**64 - 1)),
+        ("topP", -1, "-1"),
+        ("topP", 1.01, "1.01"),
+        ("topP", False, "a boolean"),
+        ("maxTokens", 0, "0"),
+        ("maxTokens", -1, "-1"),
+        ("maxTokens", 1.0, "1.0"),
+        ("maxTokens", True, "a boolean"),
+        ("stop", None, "null"),
+        ("stop", {"a": "b"}, "a map"),
+        ("stop", ["x"] * 17, "a list of 17"),
+        ("stop", ["x", 1], "a list of 2"),
+        ("toolChoice", ["auto"], "a list of 1"),
+        ("toolChoice", 1, "1"),
+        ("toolChoice", b"auto", "bytes"),
+    ],
+)
+def test_a_guest_sets_no_field_of_the_request_to_a_value_of_another_kind(field: str, value: object, shown: str) -> None:
+    """SEMANTICS, "Points": also where the host names the field in its grant, for it is none beyond the list."""
+    for grant in (frozenset[str](), frozenset({field})):
+        with pytest.raises(OutcomeInvalid) as caught:
+            _guest_run([{"op": "add", "path": f"/request/{field}", "value": value}], request_fields=grant)
+        assert caught.value.path == f"/request/{field}"
+        assert caught.value.reason.startswith(f"it is {shown}, not a")
+        assert (caught.value.hint == "to be rid of it, remove it") == (value is None)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_a_number_of_a_request_is_finite(number: float) -> None:
+    """No guest's bytes hold such a number; the rule stands by itself."""
+    with pytest.raises(Malformed, match="not a number from 0 to 10"):
+        overlaid({}, {"temperature": number}, frozenset())
+
+
+def test_the_hosts_own_values_are_no_fault_of_a_guest_that_leaves_them() -> None:
+    """A client takes null for its default, and has kinds of its own."""
+    odd: dict[str, Any] = {"temperature": None, "topP": None, "maxTokens": "most", "stop": {"a": 1}, "toolChoice": 7}
+    for patch in (
+        [{"op": "add", "path": "/request/headers", "value": {"x-run": "7"}}],
+        [{"op": "replace", "path": "/request", "value": {**odd, "headers": {"x-run": "7"}}}],
+    ):
+        request = copy.deepcopy(odd)
+        registry = HookRegistry([FakeSandbox().guest("g", pre_generate=lambda _, patch=patch: {"patch": patch})])
+        run_point_sync(registry, "pre_generate", _facts().context({"request": request}))
+        assert request == {**odd, "headers": {"x-run": "7"}}
+
+
+def test_a_guest_may_take_a_field_of_the_request_away() -> None:
+    _, after = _guest_run([{"op": "remove", "path": "/request/temperature"}])
+    assert after == {key: value for key, value in FULL.items() if key != "temperature"}
+
+
+def test_a_field_granted_beyond_the_list_may_be_anything() -> None:
+    """SEMANTICS, "Points": what it means is between the host and its guest."""
+    patch = [{"op": "add", "path": "/request/extra", "value": {"any": [True, None]}}]
+    _, after = _guest_run(patch, request_fields=frozenset({"extra"}))
+    assert after["extra"] == {"any": [True, None]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .shapes import is_list, is_map, is_object
+from .values import same
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,11 +33,11 @@ def assistant_message(text: str, calls: Iterable[ToolCall]) -> dict[str, object]
 def show_final_args(history: History, gate: Gate) -> None:
     """Make the assistant message that made a call show the arguments it runs with (P6).
 
-    The model's own stay in that message's metadata, under ``modelArgs`` and the call's id. Nothing happens when no hook
-    changed them.
+    The model's own stay in that message's metadata, under ``modelArgs`` and the call's id. Nothing happens where they
+    are what it runs with.
     """
     call = gate.call
-    if not gate.rewritten_by:
+    if same(gate.args, call.args):
         return
     for index in range(len(history) - 1, -1, -1):
         message = history[index]

@@ -241,6 +241,7 @@ def _read(
             wrote,
             conversation=conversation,
             edits_system_messages=hook.edits_system_messages,
+            guest=True,
         )
     except Malformed as error:
         raise OutcomeInvalid(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, cast
 
 from hookcell_sandbox.guest_text import escape
 
 from .crossing import pointer
 from .malformed import Malformed
+from .outcomes import ABSENT
 from .shapes import is_list, is_map
 from .values import same
 
@@ -16,6 +17,9 @@ __all__ = ["check_appended", "check_edited", "check_message"]
 
 _ROLES: Final = frozenset({"system", "user", "assistant", "tool"})
 _KEYS: Final = frozenset({"role", "content", "toolCalls", "toolCallId", "name", "metadata"})
+_MARKS: Final = ("replacedByHook", "modelArgs")
+"""What the engine writes into a message's metadata: whose result a tool message holds (P5), and under the id of each
+call that hooks rewrote the arguments that the model gave (P6)."""
 
 
 def check_message(message: object, path: str = "", *, known: frozenset[str] = frozenset()) -> None:
@@ -51,7 +55,12 @@ def check_message(message: object, path: str = "", *, known: frozenset[str] = fr
 
 
 def check_appended(
-    before: Sequence[object], after: Sequence[object], path: str = "/messages", *, system_messages: bool = False
+    before: Sequence[object],
+    after: Sequence[object],
+    path: str = "/messages",
+    *,
+    system_messages: bool = False,
+    marks: bool = False,
 ) -> list[dict[str, object]]:
     """What a tool point's hook added to the conversation: it may add at the end, and nothing else.
 
@@ -62,6 +71,7 @@ def check_appended(
         after: The messages it left.
         path: JSON Pointer of the list, for the error.
         system_messages: Whether the host lets this hook write system messages.
+        marks: Whether this hook may write the engine's own marks in a message's metadata.
 
     Raises:
         Malformed: A message that was there is gone or changed, or an added one is no message or not allowed.
@@ -80,11 +90,19 @@ def check_appended(
             raise Malformed(at, "a hook cannot add a tool call or the result of one", "add a user or assistant message")
         if role == "system" and not system_messages:
             raise Malformed(f"{at}/role", "the host has not granted system messages", "add a user message")
+        for mark in () if marks else _MARKS:
+            if mark in _metadata(cast("dict[str, object]", message)):
+                raise Malformed(f"{at}/metadata/{mark}", "a hook cannot add a mark of the engine's", "leave it out")
     return cast("list[dict[str, object]]", list(after[len(before) :]))
 
 
 def check_edited(
-    before: Sequence[object], after: Sequence[object], path: str = "/messages", *, system_messages: bool = False
+    before: Sequence[object],
+    after: Sequence[object],
+    path: str = "/messages",
+    *,
+    system_messages: bool = False,
+    marks: bool = False,
 ) -> None:
     """Check a conversation that a generate point's hook edited.
 
@@ -93,10 +111,11 @@ def check_edited(
         after: The messages it left.
         path: JSON Pointer of the list, for the error.
         system_messages: Whether the host lets this hook write system messages.
+        marks: Whether this hook may write the engine's own marks in a message's metadata.
 
     Raises:
-        Malformed: A changed message is none; the edit broke the pairing of calls and results where it was whole; or a
-            system message changed without a grant.
+        Malformed: A changed message is none; the edit broke the pairing of calls and results where it was whole; or,
+            without a grant, a system message changed, or a mark of the engine's is not what it was.
     """
     untouched = {id(message) for message in before}
     known: frozenset[str] | None = None
@@ -106,6 +125,8 @@ def check_edited(
             check_message(message, path + pointer(index), known=known)
     if not system_messages:
         _check_system(before, after, path)
+    if not marks:
+        _check_marks(before, after, path)
     old_faults = {fault for fault, _ in _pairing_faults(before)}
     for fault, index in _pairing_faults(after):
         if fault not in old_faults:
@@ -162,6 +183,54 @@ def _check_system(before: Sequence[object], after: Sequence[object], path: str) 
 
 def _system(messages: Sequence[object]) -> list[tuple[int, dict[str, object]]]:
     return [(index, each) for index, each in enumerate(messages) if is_map(each) and each.get("role") == "system"]
+
+
+def _check_marks(before: Sequence[object], after: Sequence[object], path: str) -> None:
+    """Each call and each result has the mark it had, or none if it had none or is new; both may go together.
+
+    Where an id is used again, as some models do, its marks stay in their order.
+    """
+    had: dict[tuple[str, str | None], list[object]] = {}
+    for key, _, mark in _marks(before):
+        had.setdefault(key, []).append(mark)
+    left = {key: iter(marks) for key, marks in had.items() if any(mark is not ABSENT for mark in marks)}
+    for key, index, mark in _marks(after):
+        # A search in an iterator goes on behind what it found.
+        if not (any(same(mark, old) for old in left[key]) if key in left else mark is ABSENT):
+            kind, call = key
+            of_call = "" if call is None else f" of call '{escape(call, characters=60)}'"
+            at = path + pointer(index, "metadata", kind)
+            raise Malformed(at, f"the mark{of_call} is not what it was", "it is the engine's; leave it as it is")
+
+
+def _marks(messages: Sequence[object]) -> Iterator[tuple[tuple[str, str | None], int, object]]:
+    """For each call and each result which mark of which call it has, perhaps `ABSENT`, and the message's index.
+
+    Marks that stand elsewhere come too: a guest puts none there either.
+    """
+    for index, message in enumerate(messages):
+        if not is_map(message):
+            continue
+        metadata = _metadata(message)
+        if message.get("role") == "tool" or "replacedByHook" in metadata:
+            yield ("replacedByHook", _text(message.get("toolCallId"))), index, metadata.get("replacedByHook", ABSENT)
+        own = metadata.get("modelArgs", {})
+        if not is_map(own):
+            yield ("modelArgs", None), index, own
+            own = {}
+        calls = message.get("toolCalls")
+        ids = [_text(call.get("id")) for call in calls if is_map(call)] if is_list(calls) else []
+        for call in dict.fromkeys((*ids, *own)):
+            yield ("modelArgs", call), index, own.get(cast("str", call), ABSENT)
+
+
+def _metadata(message: dict[str, object]) -> dict[str, object]:
+    metadata = message.get("metadata")
+    return metadata if is_map(metadata) else {}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 # Stands behind the last message, so that calls still open there are found where they end.

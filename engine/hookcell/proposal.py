@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import is_
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from .malformed import Malformed
 from .messages import check_appended, check_edited
@@ -49,6 +49,7 @@ def propose(
     messages_before: Sequence[Any] | None = None,
     conversation: Sequence[object] | None = None,
     edits_system_messages: bool = False,
+    guest: bool = False,
 ) -> Proposal:
     """Check an outcome and the fields it changed against the point's rules. Changes nothing.
 
@@ -61,13 +62,15 @@ def propose(
         messages_before: What ``messages`` was before a host hook edited it in place; default: as in the context.
         conversation: `ChainState.conversation` when the hook was given its copy; None for one that edits the real one.
         edits_system_messages: The host's grant (P2).
+        guest: Whether it is a guest, which never writes the engine's marks in a message, whatever the grant.
 
     Raises:
         Malformed: The outcome breaks a rule, or edits a conversation that is no longer the one the hook was given.
     """
     proposal = Proposal(outcome, fields, wrote)
     if fields:
-        _check_fields(state, proposal, messages_before, edits_system_messages)
+        grant = _Grant(edits_system_messages, edits_system_messages and not guest)
+        _check_fields(state, proposal, messages_before, grant)
         if conversation is not None:
             _check_unmoved(state, fields, conversation)
     if outcome.input is not ABSENT:
@@ -80,7 +83,14 @@ def propose(
     return proposal
 
 
-def _check_fields(state: ChainState, proposal: Proposal, messages_before: Sequence[Any] | None, grant: bool) -> None:
+class _Grant(NamedTuple):
+    """What a hook may write in a conversation beyond its messages: see `check_edited`."""
+
+    system_messages: bool
+    marks: bool
+
+
+def _check_fields(state: ChainState, proposal: Proposal, messages_before: Sequence[Any] | None, grant: _Grant) -> None:
     fields = proposal.fields
     for field, value in fields.items():
         wanted = list if field == "messages" else dict
@@ -89,9 +99,11 @@ def _check_fields(state: ChainState, proposal: Proposal, messages_before: Sequen
     if "messages" in fields:
         before = state.context["messages"] if messages_before is None else messages_before
         if state.point.message_edits == "append":
-            proposal.added = check_appended(before, fields.pop("messages"), system_messages=grant)
+            proposal.added = check_appended(
+                before, fields.pop("messages"), system_messages=grant.system_messages, marks=grant.marks
+            )
         else:
-            check_edited(before, fields["messages"], system_messages=grant)
+            check_edited(before, fields["messages"], system_messages=grant.system_messages, marks=grant.marks)
     if "state" in fields:
         _check_state(state, fields["state"], grant)
 
@@ -109,7 +121,7 @@ def _check_unmoved(state: ChainState, fields: Mapping[str, Any], given: Sequence
     raise Malformed("/messages" if field == "messages" else "/state/history", reason, "run one hook of a run at a time")
 
 
-def _check_state(state: ChainState, new: Mapping[str, Any], grant: bool) -> None:
+def _check_state(state: ChainState, new: Mapping[str, Any], grant: _Grant) -> None:
     """C7: ``state.history`` is the conversation itself, so it stays one and keeps the rules of messages.
 
     Whatever list the host keeps it in; and where the host has none, a hook makes none that would break them.
@@ -122,7 +134,9 @@ def _check_state(state: ChainState, new: Mapping[str, Any], grant: bool) -> None
         raise Malformed("/state/history", "the conversation can be edited, not removed", "replace it by an empty list")
     if after is not before:
         known = cast("list[Any]", before) if isinstance(before, list) else []
-        check_edited(known, cast("list[Any]", after), "/state/history", system_messages=grant)
+        check_edited(
+            known, cast("list[Any]", after), "/state/history", system_messages=grant.system_messages, marks=grant.marks
+        )
 
 
 def _validated(state: ChainState, hook: str, args: Any, proposal: Proposal) -> Any:

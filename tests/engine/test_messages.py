@@ -168,3 +168,127 @@ def test_a_call_id_in_an_error_is_escaped_and_bounded() -> None:
     call = CALL | {"id": "\x1b[2J" + "x" * 10_000}
     error = refused(check_edited, [], [{"role": "assistant", "toolCalls": [call]}])
     assert str(error).isprintable()
+
+
+# The engine's marks
+
+ARGS = {"q": "the model's own"}
+MARKED_CALL = CALLING | {"metadata": {"modelArgs": {"1": ARGS}, "mine": 1}}
+MARKED_RESULT = RESULT_1 | {"metadata": {"replacedByHook": "cache", "mine": 1}}
+MARKED = [SYSTEM, USER, MARKED_CALL, MARKED_RESULT, RESULT_2, ANSWER]
+
+
+def _of_call(args: Any) -> dict[str, Any]:
+    return CALLING | {"metadata": {"modelArgs": args}}
+
+
+def _of_result(hook: Any) -> dict[str, Any]:
+    return RESULT_1 | {"metadata": {"replacedByHook": hook}}
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        copy.deepcopy(MARKED),
+        [SYSTEM, USER, ANSWER],
+        [SYSTEM, USER, MARKED_CALL, MARKED_RESULT | {"content": "***"}, RESULT_2, ANSWER],
+        [SYSTEM, USER, _of_call({"1": ARGS}), RESULT_2, _of_result("cache"), ANSWER | {"metadata": {"modelArgs": {}}}],
+        [SYSTEM, USER, MARKED_CALL | {"toolCalls": [CALL | {"args": {"q": "y"}}]}, MARKED_RESULT],
+        [SYSTEM, USER, MARKED_CALL | {"toolCalls": [CALL | {"id": "2"}]}, RESULT_2],
+        [SYSTEM, USER, CALLING | {"toolCalls": [CALL | {"id": "2"}]}, RESULT_2],
+        [*MARKED, ANSWER | {"toolCalls": [CALL | {"id": "3"}]}, RESULT_1 | {"toolCallId": "3"}],
+        [SYSTEM, USER | {"metadata": {"modelArg": 1, "replaced": {"replacedByHook": "x"}}}],
+    ],
+)
+def test_an_edit_that_leaves_the_engines_marks_stands(after: Any) -> None:
+    """SEMANTICS P5, P6: a whole pair may go, its marks with it."""
+    check_edited(MARKED, after)
+
+
+@pytest.mark.parametrize(
+    ("call", "result", "mark"),
+    [
+        (MARKED_CALL, RESULT_1, "3/metadata/replacedByHook"),
+        (MARKED_CALL, RESULT_1 | {"metadata": {}}, "3/metadata/replacedByHook"),
+        (MARKED_CALL, _of_result("other"), "3/metadata/replacedByHook"),
+        (MARKED_CALL, _of_result(None), "3/metadata/replacedByHook"),
+        (CALLING, MARKED_RESULT, "2/metadata/modelArgs"),
+        (_of_call({}), MARKED_RESULT, "2/metadata/modelArgs"),
+        (_of_call({"1": {"q": "forged"}}), MARKED_RESULT, "2/metadata/modelArgs"),
+        (_of_call({"1": ARGS, "2": ARGS}), MARKED_RESULT, "2/metadata/modelArgs"),
+        (_of_call({"1": ARGS, "9": ARGS}), MARKED_RESULT, "2/metadata/modelArgs"),
+        (_of_call(None), MARKED_RESULT, "2/metadata/modelArgs"),
+        (_of_call([ARGS]), MARKED_RESULT, "2/metadata/modelArgs"),
+    ],
+)
+def test_an_edit_that_takes_a_mark_of_the_engines_or_changes_it_is_refused(call: Any, result: Any, mark: str) -> None:
+    """SEMANTICS P5, P6."""
+    after = [SYSTEM, USER, call, result, RESULT_2, ANSWER]
+    assert refused(check_edited, MARKED, after).path == f"/messages/{mark}"
+    check_edited(MARKED, after, marks=True)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        [SYSTEM, USER, CALLING, RESULT_1, RESULT_2 | {"metadata": {"replacedByHook": "guard"}}, ANSWER],
+        [SYSTEM, USER, CALLING, RESULT_1, RESULT_2 | {"metadata": {"replacedByHook": None}}, ANSWER],
+        [SYSTEM, USER, _of_call({"1": {"q": "x"}}), RESULT_1, RESULT_2, ANSWER],
+        [SYSTEM, USER, _of_call({"1": None}), RESULT_1, RESULT_2, ANSWER],
+        [*WHOLE, ANSWER | {"toolCalls": [CALL | {"id": "3"}]}, _of_result("guard") | {"toolCallId": "3"}],
+        [*WHOLE, _of_call({"3": {}}) | {"toolCalls": [CALL | {"id": "3"}]}, RESULT_1 | {"toolCallId": "3"}],
+        [*WHOLE[:-1], ANSWER | {"metadata": {"replacedByHook": "guard"}}],
+        [*WHOLE[:-1], ANSWER | {"metadata": {"modelArgs": {"1": ARGS}}}],
+        [SYSTEM, USER | {"metadata": {"modelArgs": {"1": ARGS}}}, *WHOLE[2:]],
+    ],
+)
+def test_an_edit_that_forges_a_mark_of_the_engines_is_refused(after: Any) -> None:
+    """SEMANTICS P5, P6: in no message, old or new."""
+    assert refused(check_edited, WHOLE, after).hint == "it is the engine's; leave it as it is"
+    check_edited(WHOLE, after, marks=True)
+
+
+def test_no_mark_moves_to_another_message() -> None:
+    there = MARKED[:5]
+    moved = USER | {"metadata": {"modelArgs": {"1": ARGS}}}
+    refused(check_edited, there, [SYSTEM, moved, CALLING, *there[3:]])
+    refused(check_edited, there, [*there[:2], CALLING, *there[3:], moved])
+    other = RESULT_2 | {"metadata": {"replacedByHook": "cache"}}
+    refused(check_edited, there, [*there[:3], RESULT_1, other])
+
+
+def test_the_marks_of_an_id_that_is_used_again_stay_in_their_order() -> None:
+    """Some models number their calls anew in each answer."""
+    plain = [CALLING | {"toolCalls": [CALL]}, RESULT_1]
+    marked = [plain[0] | {"metadata": {"modelArgs": {"1": ARGS}}}, MARKED_RESULT]
+    for before in ([*plain, *marked], [*marked, *plain]):
+        check_edited(before, copy.deepcopy(before))
+        check_edited(before, before[:2])
+        check_edited(before, before[2:])
+        refused(check_edited, before, before[2:] + before[:2])
+        refused(check_edited, before, [*before, *marked])
+        refused(check_edited, before, [*before[:2], *before[:2]])
+    check_edited([*plain], [*plain, *plain])
+
+
+def test_marks_in_odd_messages_of_the_hosts_are_no_fault_of_an_edit() -> None:
+    odd = [
+        {"role": "tool", "toolCallId": 7, "content": "", "metadata": {"replacedByHook": "x"}},
+        {"role": "user", "content": "", "metadata": {"modelArgs": "x", "replacedByHook": 1}},
+        {"role": "assistant", "toolCalls": [{"id": []}, "x"], "metadata": {"modelArgs": {"1": {}}}},
+        {"role": "assistant", "toolCalls": 1, "metadata": 1},
+    ]
+    check_edited(odd, [*odd, USER])
+    check_edited(odd, odd[1:])
+
+
+@pytest.mark.parametrize("message", [USER, ANSWER])
+@pytest.mark.parametrize("mark", ["replacedByHook", "modelArgs"])
+@pytest.mark.parametrize("value", [None, "guard", {"1": {}}])
+def test_no_mark_of_the_engines_stands_in_a_message_that_a_hook_adds(message: Any, mark: str, value: object) -> None:
+    """SEMANTICS P5, P6."""
+    marked = message | {"metadata": {mark: value}}
+    assert refused(check_appended, WHOLE, [*WHOLE, marked]).path == f"/messages/6/metadata/{mark}"
+    assert check_appended(WHOLE, [*WHOLE, marked], marks=True) == [marked]
+    other = message | {"metadata": {"mine": {mark: value}}}
+    assert check_appended(WHOLE, [*WHOLE, other]) == [other]

@@ -106,6 +106,64 @@ def test_a_guest_may_not_touch_system_messages_unless_the_host_grants_it() -> No
         assert facts.messages != _facts().messages
 
 
+MARKED = [
+    {
+        "role": "assistant",
+        "toolCalls": [{"id": "1", "name": "run", "args": {"n": 2}}],
+        "metadata": {"modelArgs": {"1": {"n": 1}}},
+    },
+    {"role": "tool", "toolCallId": "1", "content": "x", "metadata": {"replacedByHook": "cache"}},
+]
+FORGERIES: list[dict[str, Any]] = [
+    {"op": "remove", "path": "/0/metadata"},
+    {"op": "replace", "path": "/0/metadata/modelArgs/1", "value": {"n": 2}},
+    {"op": "remove", "path": "/1/metadata/replacedByHook"},
+    {"op": "replace", "path": "/1/metadata/replacedByHook", "value": "guard"},
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"edits_system_messages": True}])
+@pytest.mark.parametrize("root", ["/messages", "/state/history"])
+@pytest.mark.parametrize("operation", FORGERIES)
+def test_a_guest_never_forges_what_the_engine_says_of_a_call(
+    operation: dict[str, Any], root: str, options: dict[str, Any]
+) -> None:
+    """SEMANTICS P5, P6: the grant is for system messages alone."""
+    point = "pre_generate" if root == "/messages" else "after_response"
+    patch = [operation | {"path": root + operation["path"]}]
+    history = History(copy.deepcopy(MARKED))
+    context = RunFacts(messages=history, state={"history": history}).agent_class_context({"response": ""})
+    guest = FakeSandbox().guest("g", options=options, **{point: lambda _: {"patch": patch}})
+    with pytest.raises(OutcomeInvalid, match="the mark of call '1' is not what it was") as caught:
+        run_point_sync(HookRegistry([guest]), point, context)
+    assert caught.value.path.startswith(f"{root}/{operation['path'][1]}/metadata/")
+    assert history == MARKED
+    # What stands beside the marks may be edited, and the pair may go.
+    edit, gone = {"op": "replace", "path": f"{root}/1/content", "value": "y"}, {"op": "remove", "path": f"{root}/0"}
+    for fine in ([edit], [gone, gone]):
+        guest = FakeSandbox().guest("g", options=options, **{point: lambda _, fine=fine: {"patch": fine}})
+        run_point_sync(HookRegistry([guest]), point, context)
+    assert history == []
+
+
+@pytest.mark.parametrize("options", [{}, {"edits_system_messages": True}])
+def test_a_guest_adds_no_message_with_a_mark_at_a_tool_point(options: dict[str, Any]) -> None:
+    """SEMANTICS P5, P6."""
+    value = {"role": "assistant", "content": "x", "metadata": {"modelArgs": {"1": {}}}}
+    patch = [{"op": "add", "path": "/messages/-", "value": value}]
+    guest = FakeSandbox().guest("g", options=options, pre_tool_call=lambda _: {"patch": patch})
+    with pytest.raises(OutcomeInvalid, match="cannot add a mark"):
+        run_point_sync(HookRegistry([guest]), "pre_tool_call", _facts().context({"args": {}}))
+
+
+def test_a_host_hook_may_write_the_engines_marks() -> None:
+    """It is the host's own code, and may restore a conversation that was kept elsewhere."""
+    history = History([{"role": "user", "content": "x"}])
+    hooks = HookRegistry([host("h", pre_generate=lambda ctx: ctx.messages.extend(copy.deepcopy(MARKED)))])
+    run_point_sync(hooks, "pre_generate", RunFacts(messages=history).context({"request": {}}))
+    assert history[1:] == MARKED
+
+
 def test_a_host_hook_injects_a_system_message() -> None:
     """The seed's own recipe: host code is the host's, so it has the grant."""
     facts = _facts()

@@ -33,6 +33,7 @@ __all__ = ["Draft", "GuestCall", "HostCall", "Request", "StorageAccess", "call_g
 ATTEMPTS: Final = 3
 """How often a hook runs when its storage changes under it (G3)."""
 
+_BAGS: Final = ("metadata", "state")
 _NOTHING: Final = Outcome()
 _NIL: Final = Encoded(b"\xc0")
 
@@ -171,7 +172,7 @@ def _attempt(
     try:
         payload = encode_context(context, crossing.fields, extra)
     except Uncrossable as error:
-        raise ContextInvalid(hook=hook.name, point=name, path=error.path, type=error.type, hint=error.hint) from error
+        raise _context_invalid(hook, state, error) from error
     draft.bytes_in = len(payload)
     limits = budget.tightened(hook.limits, len(payload), deadline_ms=deadline_ms, hook=hook.name, point=name)
     draft.attempts += 1
@@ -196,11 +197,16 @@ def _attempt(
     finally:
         budget.spend(fuel=fuel, ms=(perf_counter() - started) * 1000)
         draft.fuel_used += fuel
-    return _read(hook, state, completion, draft, conversation)
+    return _read(hook, state, budget, completion, draft, conversation)
 
 
 def _read(
-    hook: GuestHook, state: ChainState, completion: Completion, draft: Draft, conversation: list[object] | None
+    hook: GuestHook,
+    state: ChainState,
+    budget: Budget,
+    completion: Completion,
+    draft: Draft,
+    conversation: list[object] | None,
 ) -> Proposal:
     """The outcome of a completed call, checked against the point."""
     point = state.point
@@ -233,7 +239,7 @@ def _read(
             if "state" in fields:
                 fields["state"] = state_view.overlaid(state.context["state"], fields["state"], received)
             wrote = written_paths(outcome.patch)
-        return propose(
+        proposal = propose(
             state,
             hook.name,
             outcome,
@@ -243,6 +249,11 @@ def _read(
             edits_system_messages=hook.edits_system_messages,
             guest=True,
         )
+        for bag in _BAGS:
+            if bag in fields:
+                budget.check_bag(bag, state.context[bag], fields[bag])
+    except Uncrossable as error:
+        raise _context_invalid(hook, state, error) from error
     except Malformed as error:
         raise OutcomeInvalid(
             hook=hook.name,
@@ -252,6 +263,11 @@ def _read(
             hint=error.hint,
             log=completion.log,
         ) from error
+    return proposal
+
+
+def _context_invalid(hook: GuestHook, state: ChainState, error: Uncrossable) -> ContextInvalid:
+    return ContextInvalid(hook=hook.name, point=state.point.name, path=error.path, type=error.type, hint=error.hint)
 
 
 def _stored(hook: GuestHook, state: ChainState, call: HostCall, draft: Draft) -> Generator[Request, Any, Any]:

@@ -111,6 +111,7 @@ def test_the_numbers_are_the_codes() -> None:
     assert f"at most {PATCH_OPERATIONS:,} maps" in ABI
     assert f"at most {EVENTS} maps" in ABI
     assert f"at most {ChainLimits().storage_bytes // KIB} KiB of msgpack" in ABI
+    assert f"hold at most {ChainLimits().bag_bytes // KIB} KiB of msgpack after a patch there" in ABI
     assert f"JSON Schema of its config, at most {SCHEMA_BYTES // KIB} KiB" in ABI
     assert f"budget of its own: {_ALLOC_FUEL:,} and {_ALLOC_FUEL_PER_BYTE} for each byte" in ABI
     module = ModuleLimits()

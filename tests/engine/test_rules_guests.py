@@ -11,6 +11,7 @@ from hookcell import (
     ChainExhausted,
     ChainLimits,
     ConfigInvalid,
+    ContextInvalid,
     Decision,
     GuestHook,
     History,
@@ -18,6 +19,7 @@ from hookcell import (
     HookCrashed,
     HookRegistry,
     Moment,
+    OutcomeInvalid,
     RunFacts,
     run_point_sync,
 )
@@ -287,6 +289,129 @@ def test_a_point_has_at_most_so_many_hooks_and_one_more_runs_none() -> None:
         _run(*guests, limits=ChainLimits(hooks_per_point=3))
     assert caught.value.hook == "g3"
     assert sandbox.calls == []
+
+
+# The run's bags: metadata and state last as long as the run, so what guests put there is bounded (G6).
+
+
+def _bag_run(
+    field: str, bag: dict[str, object], patch: list[dict[str, Any]], *, bag_bytes: int, on_failure: str = "raise"
+) -> Decision:
+    point = "pre_tool_call" if field == "metadata" else "after_response"
+    context = {**_context(), "response": "", field: bag}
+    guest = FakeSandbox().guest("g", options={"on_failure": on_failure}, **{point: lambda _: {"patch": patch}})
+    return run_point_sync(HookRegistry([guest]), point, context, limits=ChainLimits(bag_bytes=bag_bytes))
+
+
+def _grow(field: str, text: str) -> list[dict[str, Any]]:
+    return [{"op": "add", "path": f"/{field}/x", "value": text}]
+
+
+BAGS = pytest.mark.parametrize("field", ["metadata", "state"])
+
+
+@BAGS
+def test_a_bag_that_a_guest_wrote_to_holds_so_many_bytes_and_no_more(field: str) -> None:
+    """SEMANTICS G6."""
+    size = len(msgpack.packb({"mine": 1, "x": "y" * 100}))
+    bag: dict[str, object] = {"mine": 1}
+    _bag_run(field, bag, _grow(field, "y" * 100), bag_bytes=size)
+    assert bag == {"mine": 1, "x": "y" * 100}
+    bag = {"mine": 1}
+    with pytest.raises(OutcomeInvalid) as caught:
+        _bag_run(field, bag, _grow(field, "y" * 100), bag_bytes=size - 1)
+    assert (caught.value.hook, caught.value.path) == ("g", f"/{field}")
+    assert caught.value.reason == f"it would hold {size} bytes (limit {size - 1})"
+    assert bag == {"mine": 1}
+
+
+def test_the_default_of_a_bag_is_256_kib() -> None:
+    """SEMANTICS G6: also when it is filled call by call."""
+    bag: dict[str, object] = {}
+    context = {**_context(), "metadata": bag}
+    guest = FakeSandbox().guest(
+        "g",
+        pre_tool_call=lambda c: {
+            "patch": [{"op": "add", "path": f"/metadata/{len(c['metadata'])}", "value": "y" * 65_000}],
+        },
+    )
+    for _ in range(4):
+        run_point_sync(HookRegistry([guest]), "pre_tool_call", context)
+    with pytest.raises(OutcomeInvalid, match=r"\(limit 262_144\)"):
+        run_point_sync(HookRegistry([guest]), "pre_tool_call", context)
+    assert len(bag) == 4
+
+
+@BAGS
+@pytest.mark.parametrize(("text", "stands"), [("y" * 99, True), ("z" * 100, True), ("y" * 101, False)])
+def test_a_guest_may_shrink_what_is_too_big_already(field: str, text: str, stands: bool) -> None:
+    """SEMANTICS G6: or leave it as large as it is."""
+    bag: dict[str, object] = {"x": "y" * 100}
+    decision = _bag_run(field, bag, _grow(field, text), bag_bytes=10, on_failure="skip")
+    assert bag == {"x": text if stands else "y" * 100}
+    assert [failure.code for failure in decision.failures] == ([] if stands else ["outcome_invalid"])
+
+
+@BAGS
+def test_a_bag_that_is_replaced_whole_is_bounded_too(field: str) -> None:
+    bag: dict[str, object] = {"mine": 1}
+    with pytest.raises(OutcomeInvalid, match="it would hold"):
+        _bag_run(field, bag, [{"op": "replace", "path": f"/{field}", "value": {"x": "y" * 100}}], bag_bytes=50)
+    _bag_run(field, bag, [{"op": "replace", "path": f"/{field}", "value": {}}], bag_bytes=1)
+    assert bag == {}
+
+
+def test_a_states_history_is_no_part_of_its_bag() -> None:
+    """SEMANTICS C7: it is the conversation, whether the guest sees it or not."""
+    for needs in (["state"], ["state", "messages"]):
+        history = History([{"role": "user", "content": "y" * 1_000}])
+        state: dict[str, object] = {"history": history}
+        guest = FakeSandbox().guest("g", {"needs": needs}, after_response=lambda _: {"patch": _grow("state", "y")})
+        context = {**_context(), "response": "", "state": state}
+        run_point_sync(HookRegistry([guest]), "after_response", context, limits=ChainLimits(bag_bytes=5))
+        assert state == {"history": history, "x": "y"}
+        del state["x"]
+        with pytest.raises(OutcomeInvalid, match=r"it would hold 5 bytes \(limit 4\)"):
+            run_point_sync(HookRegistry([guest]), "after_response", context, limits=ChainLimits(bag_bytes=4))
+
+
+def test_a_key_named_history_counts_in_the_metadata() -> None:
+    patch = [{"op": "add", "path": "/metadata/history", "value": "y" * 100}]
+    with pytest.raises(OutcomeInvalid, match="it would hold"):
+        _bag_run("metadata", {}, patch, bag_bytes=50)
+
+
+def test_a_guest_that_writes_elsewhere_is_not_in_the_way_of_a_large_bag() -> None:
+    bag: dict[str, object] = {"x": "y" * 100}
+    _bag_run("metadata", bag, [{"op": "replace", "path": "/args/n", "value": 2}], bag_bytes=10)
+
+
+def test_host_hooks_may_fill_the_bags() -> None:
+    """They are the host's own code."""
+    context = _context()
+    hooks = HookRegistry([host("h", pre_tool_call=lambda ctx: ctx.metadata.update(x="y" * 100))])
+    run_point_sync(hooks, "pre_tool_call", context, limits=ChainLimits(bag_bytes=10))
+    assert context["metadata"] == {"m": 1, "x": "y" * 100}
+
+
+def test_what_somebody_else_put_into_a_bag_meanwhile_is_no_fault_of_the_guest() -> None:
+    """The bag cannot be measured then; the error names the host's value, and is the host's."""
+    bag: dict[str, object] = {}
+
+    def answer(_: object) -> object:
+        bag["when"] = {1, 2}
+        return {"patch": _grow("metadata", "y")}
+
+    guest = FakeSandbox().guest("g", pre_tool_call=answer, options={"on_failure": "skip"})
+    with pytest.raises(ContextInvalid) as caught:
+        run_point_sync(HookRegistry([guest]), "pre_tool_call", {**_context(), "metadata": bag})
+    assert (caught.value.path, caught.value.type) == ("/metadata/when", "set")
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, True])
+def test_a_ceiling_is_a_whole_number_from_0(value: Any) -> None:
+    with pytest.raises(ValueError, match="bag_bytes"):
+        ChainLimits(bag_bytes=value)
 
 
 # The trace.

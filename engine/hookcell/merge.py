@@ -114,7 +114,8 @@ class ChainState:
             self._adopt_fields(hook, proposal.fields)
         if proposal.added:
             self._append(proposal.added)
-        self.events += outcome.events
+        # Who emitted is the engine's to say, so that none speaks in another's name (P13).
+        self.events += [{**event, "hook": hook} for event in outcome.events]
         self.meta.update(outcome.meta)
         if outcome.deny is not ABSENT:
             self._decide("denied", hook)

@@ -178,11 +178,35 @@ def test_a_host_hook_injects_a_system_message() -> None:
 def test_events_are_taken_in_streamed_runs_alone(kind: str, point: str) -> None:
     """SEMANTICS P13."""
     decision = _run(kind, point, lambda _: {"events": [START]}, _facts(), streaming=True)
-    assert decision.events == (START,)
+    assert decision.events == (START | {"hook": "h"},)
     with pytest.raises(OutcomeInvalid):
         _run(kind, point, lambda _: {"events": [START]}, _facts())
     with pytest.raises(OutcomeInvalid):
         _run(kind, point, lambda _: {"events": [{"type": "tool.done"}]}, _facts(), streaming=True)
+
+
+@POINTS
+@pytest.mark.parametrize("claimed", ["guard", "", None, 7, {"name": "guard"}])
+def test_an_event_names_the_hook_that_emitted_it(point: str, claimed: object) -> None:
+    """SEMANTICS P13: no hook emits in another's name, and the event that a host hook gave stays as it is."""
+    event = START | {"hook": claimed, "removed": 3}
+    sandbox, own = FakeSandbox(), dict(event)
+    registry = HookRegistry(
+        [
+            sandbox.guest("a", **{point: lambda _: {"events": [event, START]}}),
+            host("b", **{point: lambda ctx, *_: ctx.emit(own)}),
+            host("c", **{point: lambda *_: {"events": [own]}}),
+        ]
+    )
+    context = _facts().context({"request": {}, "result": {}, "streaming": True})
+    emitted = START | {"removed": 3}
+    assert run_point_sync(registry, point, context).events == (
+        emitted | {"hook": "a"},
+        START | {"hook": "a"},
+        emitted | {"hook": "b"},
+        emitted | {"hook": "c"},
+    )
+    assert own == event
 
 
 def test_emit_exists_only_in_streamed_runs() -> None:
@@ -197,7 +221,7 @@ def test_emit_exists_only_in_streamed_runs() -> None:
     hooks = HookRegistry([host("h", pre_generate=hook)])
     streamed = run_point_sync(hooks, "pre_generate", _facts().context({"request": {}, "streaming": True}))
     plain = run_point_sync(hooks, "pre_generate", _facts().context({"request": {}}))
-    assert (streamed.events, plain.events, seen) == ((START,), (), [True, False])
+    assert (streamed.events, plain.events, seen) == ((START | {"hook": "h"},), (), [True, False])
     bad = HookRegistry([host("h", pre_generate=lambda ctx: ctx.emit({"type": "text"}))])
     with pytest.raises(OutcomeInvalid):
         run_point_sync(bad, "pre_generate", _facts().context({"streaming": True}))

@@ -8,8 +8,10 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from .demo_agent import demo_agent
 from .guests import Asked
 from .run import Run, run
+from .tool_schemas import tool_schemas
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -31,6 +33,8 @@ now look at each of its tool calls, each in a sandbox of its own:
   redact    masks e-mail addresses, cards and phones in what tools return
 """
 
+_LIVE: Final = "The same hooks in a live agent, whose model is scripted:"
+
 _NEXT: Final = """\
 Next:
   hookcell inspect {guard}
@@ -51,15 +55,12 @@ def demo(terminal: Terminal) -> int:
         for line in _INTRODUCTION.splitlines():
             terminal.print(line)
         terminal.print()
-        code = run(
-            Run(
-                asked=Asked(modules=hooks, configs=configs),
-                source=local(root.joinpath("run.jsonl")),
-                tools=local(root.joinpath("tools.json")),
-                show=_EXAMPLES,
-            ),
-            terminal,
-        )
+        asked = Asked(modules=hooks, configs=configs)
+        tools = local(root.joinpath("tools.json"))
+        code = run(Run(asked=asked, source=local(root.joinpath("run.jsonl")), tools=tools, show=_EXAMPLES), terminal)
+        terminal.print()
+        terminal.print(_LIVE)
+        demo_agent(asked, tool_schemas(tools), terminal)
         terminal.print()
         for line in _NEXT.format(guard=_short(hooks[0])).splitlines():
             terminal.print(line)

@@ -26,5 +26,19 @@ def test_the_demo_shows_examples_the_table_and_what_to_type_next(cli: Cli, monke
     assert ran.row("redact")["replaced"] == "4"
     assert ran.row("total")["failed"] == "0"
     assert "13 tool calls (validated)" in ran.out
+    live = ran.out.partition("live agent")[2].splitlines()
+    assert [line.split()[0] for line in live[1:9]] == [
+        "user",
+        "runs",
+        "runs",
+        "denied",
+        "Refunds",
+        "result",
+        "result",
+        "agent",
+    ]
+    assert "denied by guard  refund_order" in live[4]
+    assert live[3].endswith('{"query": "sea", "limit": 5, "inStockOnly": true}')
+    assert '"phone": "[phone]"' in live[6]
     assert ran.out.index("total") < ran.out.index("hookcell run HOOK.wasm --on RUNS.jsonl")
     assert max(len(line) for line in ran.out.splitlines() if not line.startswith("  hookcell inspect")) <= 80

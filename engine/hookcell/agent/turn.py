@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from hookcell.chain import run_point
@@ -104,7 +104,9 @@ class Turn:
             compaction=HostHook.of(compaction) if compaction else None,
         )
         self.facts = run.facts(agent=agent.name, subagent=subagent)
-        self.pipeline = ToolPipeline(hooks=self.hooks, run=self.facts, storage=storage, limits=agent.limits)
+        # Where no state is, no agent-class hook is asked: none fires round the tool calls of a step of its own (C8).
+        facts = self.facts if agent.own_run is None else replace(self.facts, state=None)
+        self.pipeline = ToolPipeline(hooks=self.hooks, run=facts, storage=storage, limits=agent.limits)
         self.decisions: list[Decision] = []
         self.usage = Usage()
         self.meta: dict[str, object] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .shapes import is_list, is_map, is_object
-from .values import same
+from .values import copied, same
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,10 +17,13 @@ __all__ = ["add_results", "assistant_message", "close_open_calls", "show_final_a
 
 
 def assistant_message(text: str, calls: Iterable[ToolCall]) -> dict[str, object]:
-    """The model's message. Arguments that are no map cannot stand in a message; they stay in its metadata (P6)."""
+    """The model's message, sharing nothing with the calls: they never change, and a message may be edited.
+
+    Arguments that are no map cannot stand in a message; they stay in its metadata (P6).
+    """
     message: dict[str, object] = {"role": "assistant", "content": text}
     shown: list[dict[str, object]] = [
-        {**call.wire(), "args": call.args if is_object(call.args) else {}} for call in calls
+        {**call.wire(), "args": copied(call.args) if is_object(call.args) else {}} for call in calls
     ]
     if shown:
         message["toolCalls"] = shown
@@ -33,25 +36,28 @@ def assistant_message(text: str, calls: Iterable[ToolCall]) -> dict[str, object]
 def show_final_args(history: History, gate: Gate) -> None:
     """Make the assistant message that made a call show the arguments it runs with (P6).
 
-    The model's own stay in that message's metadata, under ``modelArgs`` and the call's id. Nothing happens where they
-    are what it runs with.
+    Where they differ, the model's own stay in that message's metadata, under ``modelArgs`` and the call's id. What a
+    hook wrote there itself in the meantime gives way, so that every copy of the arguments agrees.
     """
     call = gate.call
-    if same(gate.args, call.args):
-        return
+    if not is_object(gate.args):
+        return  # they never were valid, and are in the metadata already
     for index in range(len(history) - 1, -1, -1):
         message = history[index]
         calls = message.get("toolCalls")
         if not is_list(calls) or not any(is_map(each) and each.get("id") == call.id for each in calls):
             continue
-        metadata = _map(message.get("metadata"))
-        history[index] = {
-            **message,
-            "toolCalls": [
-                {**each, "args": gate.args} if is_map(each) and each.get("id") == call.id else each for each in calls
-            ],
-            "metadata": {**metadata, "modelArgs": {**_map(metadata.get("modelArgs")), call.id: call.args}},
-        }
+        shown = [
+            {**each, "args": copied(gate.args)} if is_map(each) and each.get("id") == call.id else each
+            for each in calls
+        ]
+        if same(shown, calls):
+            return
+        history[index] = {**message, "toolCalls": shown}
+        if not same(gate.args, call.args):
+            metadata = _map(message.get("metadata"))
+            own = {**_map(metadata.get("modelArgs")), call.id: copied(call.args)}
+            history[index]["metadata"] = {**metadata, "modelArgs": own}
         return
 
 

@@ -63,7 +63,7 @@ class ChainState:
         self._given = context
         self.context: dict[str, Any] = dict(context)
         self.context["point"] = point.name
-        if point.family == "agent_class" and "state" not in self.context:
+        if point.family == "agent_class" and self.context.get("state") is None:
             self.context["state"] = {}
         self.streaming = context.get("streaming") is True
         self.validate_args = validate_args

@@ -399,3 +399,12 @@ def test_the_policy_deny_ends_the_chain_at_agent_class_tool_points(point: str) -
         result: Any = decision.fields["result"]
         assert result["isError"] is True
         assert "text" not in result["output"]
+
+
+def test_a_state_that_the_host_does_not_have_is_an_empty_one() -> None:
+    """A guest that makes one where the context says None is no error of the chain's."""
+    guest = FakeSandbox().guest(
+        "g", after_response=lambda _: {"patch": [{"op": "replace", "path": "/state", "value": {"seen": 1}}]}
+    )
+    decision = run_point_sync(HookRegistry([guest]), "after_response", {"response": "hi", "state": None})
+    assert decision.fields["state"] == {"seen": 1}

@@ -8,7 +8,7 @@ __all__ = ["MUTATIONS", "Mutation"]
 
 
 class Mutation(NamedTuple):
-    """A rule, the file under ``engine/hookcell``, a piece of it that stands there once, and what to put in its place."""
+    """A rule, a file under ``engine/hookcell``, a piece that stands there once, and what to put in its place."""
 
     rule: str
     file: str

@@ -10,7 +10,7 @@ from .budget import ChainLimits
 from .chain import run_point, run_point_sync
 from .codec import History
 from .context import HookContext, RunFacts
-from .conversation import add_results, show_final_args
+from .conversation import add_results, assistant_message, close_open_calls, show_final_args
 from .errors import (
     ChainExhausted,
     ConfigInvalid,
@@ -84,6 +84,8 @@ __all__ = [
     "TraceEntry",
     "add_results",
     "admission_policy",
+    "assistant_message",
+    "close_open_calls",
     "compile_schema",
     "run_point",
     "run_point_sync",

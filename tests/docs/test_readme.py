@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 import hookcell
 import hookcell_sandbox
 from hookcell import POINTS, HookcellError, HookCrashed
+from hookcell.agent import AgentError, Event, create_agent
 from hookcell.cli import errors as cli_errors
 from hookcell.points import COMMON_FIELDS
 from hookcell_sandbox import EngineSettings, Limits
@@ -59,12 +61,31 @@ def test_the_first_hook_is_built_and_does_what_the_readme_says(bench: tuple[Path
     assert output in printed[0]
 
 
-def test_the_program_in_the_readme_runs_and_its_hook_denies(bench: tuple[Path, list[str]]) -> None:
+def test_the_agent_in_the_readme_has_its_call_denied_by_the_guest(bench: tuple[Path, list[str]]) -> None:
     _, printed = bench
-    assert "kind='denied'" in printed[1]
-    assert "denied no-shell" in printed[1]
-    assert "('rm -rf build',)" in printed[1]
-    assert "shell denied" in printed[1]
+    text, content, trace = printed[1].splitlines()
+    assert (text, content) == ("I may not use the shell.", "The shell is off here; use the file tools.")
+    assert trace.startswith("[('no-shell', 'deny', ")
+
+
+def test_an_agent_with_a_guest_takes_under_25_lines() -> None:
+    agent = next(text for _, language, text in blocks() if language == "python")
+    assert "GuestHook" in agent
+    assert len(agent.strip().splitlines()) < 25
+
+
+def test_the_approval_in_the_readme_shows_and_runs_what_the_hook_made(bench: tuple[Path, list[str]]) -> None:
+    _, printed = bench
+    assert printed[2].splitlines() == ["refund {'amount': 100}", "refunded 100 - Done."]
+
+
+def test_the_bare_loop_in_the_readme_denies_by_the_same_guest(bench: tuple[Path, list[str]]) -> None:
+    _, printed = bench
+    error, log, end = printed[3].splitlines()
+    assert "kind='denied'" in error
+    assert "hook='no-shell'" in error
+    assert log == "('rm -rf build',)"
+    assert end == "I may not. 4"
 
 
 def test_every_block_is_run_or_marked_or_one_of_the_two_commands() -> None:
@@ -128,6 +149,25 @@ def test_the_table_of_errors_is_the_tree() -> None:
     drawn = [(depth, name, HookCrashed.code if code == "the cause's" else code) for depth, name, code in drawn]
     assert len(drawn) == len(under(drawn))
     assert under(drawn) == under(error_rows(HookcellError))
+
+
+def test_the_table_of_the_agents_errors_is_the_tree() -> None:
+    drawn = [(row[0].count("·"), row[0].strip("·` "), row[1].strip("`")) for row in table("agent errors")]
+    tree = [(1, error.__name__, error.code) for error in AgentError.__subclasses__()]
+    assert drawn == [(0, AgentError.__name__, AgentError.code), *tree]
+
+
+def test_the_table_of_events_is_the_codes() -> None:
+    drawn = {row[0].strip("`"): row[1].strip("`") for row in table("events")}
+    assert drawn == {event.__name__: event.type for event in Event.__subclasses__()}
+
+
+def test_the_table_of_arguments_names_all_of_create_agents() -> None:
+    named = [name for row in table("create_agent") for name in re.findall(r"`(\w+)`", row[0])]
+    parameters = inspect.signature(create_agent).parameters
+    assert sorted(named) == sorted(parameters)
+    steps, depth = parameters["max_steps"].default, parameters["max_depth"].default
+    assert f"{steps} model calls a turn; {depth} agents inside one another" in README
 
 
 def test_the_exit_codes_are_the_codes() -> None:

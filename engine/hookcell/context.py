@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 
-from .history import History
+from .history import History, Message
 from .points import ON_REQUEST_FIELDS, POINTS, Point
 from .state import HookState, adopt
 from .values import copied, same
@@ -29,7 +29,8 @@ class RunFacts:
     """What all contexts of one run have in common.
 
     Attributes:
-        messages: The conversation, live: hooks at generate points edit this very list.
+        messages: The conversation, live: hooks at generate points edit this very list. Any list is right; a `History`
+            is also fast, for it encodes each message once.
         metadata: The run's free bag, live.
         agent_id: The agent that is running.
         agent_name: Its name.
@@ -42,7 +43,7 @@ class RunFacts:
         data: The caller's own, for agent-class hooks to read (C7).
     """
 
-    messages: History = field(default_factory=History)
+    messages: list[Message] = field(default_factory=History)
     metadata: dict[str, object] = field(default_factory=dict[str, object])
     agent_id: str = ""
     agent_name: str = ""

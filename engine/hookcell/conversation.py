@@ -10,7 +10,7 @@ from .values import copied, same
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .history import History
+    from .history import Message
     from .tool_result import Gate, SettledCall, ToolCall
 
 __all__ = ["add_results", "assistant_message", "close_open_calls", "show_final_args"]
@@ -33,7 +33,7 @@ def assistant_message(text: str, calls: Iterable[ToolCall]) -> dict[str, object]
     return message
 
 
-def show_final_args(history: History, gate: Gate) -> None:
+def show_final_args(history: list[Message], gate: Gate) -> None:
     """Make the assistant message that made a call show the arguments it runs with (P6).
 
     Where they differ, the model's own stay in that message's metadata, under ``modelArgs`` and the call's id. What a
@@ -61,14 +61,14 @@ def show_final_args(history: History, gate: Gate) -> None:
         return
 
 
-def add_results(history: History, batch: Iterable[SettledCall]) -> None:
+def add_results(history: list[Message], batch: Iterable[SettledCall]) -> None:
     """Add a batch's results in call order, then what hooks added during it (P2)."""
     settled = list(batch)
     history.extend(each.message() for each in settled)
     history.extend(message for each in settled for message in each.appended)
 
 
-def close_open_calls(history: History, reason: str) -> None:
+def close_open_calls(history: list[Message], reason: str) -> None:
     """Give each call of the last assistant message that has no result one that says why.
 
     A turn that ended in the middle of a batch leaves such calls, and no model takes a conversation with them.

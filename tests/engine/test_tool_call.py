@@ -20,6 +20,10 @@ from hookcell import (
     ToolError,
     ToolPipeline,
     ToolResult,
+    add_results,
+    assistant_message,
+    run_point_sync,
+    show_final_args,
     tool_schema,
 )
 
@@ -420,3 +424,28 @@ def test_a_tool_that_edits_its_arguments_changes_no_record(schema: Schema | None
     assert settled.gate.decision is not None
     assert settled.gate.decision.args == settled.gate.args == seen[0]
     assert settled.gate.args["path"] == "b.txt"  # type: ignore[index]  # a map
+
+
+def test_a_plain_list_of_messages_is_as_right_as_a_history() -> None:
+    """Both kinds of hook edit it in place at a generate point, and add to it behind a batch's results."""
+    sandbox = FakeSandbox()
+    more = {"op": "add", "path": "/messages/-", "value": {"role": "user", "content": "guest"}}
+    guest = sandbox.guest("guest", pre_generate=lambda _: {"patch": [more]}, pre_tool_call=lambda _: {"patch": [more]})
+
+    def append(ctx: Any) -> None:
+        ctx.messages.append({"role": "user", "content": "host"})
+
+    hooks = HookRegistry([host("host", pre_generate=append, pre_tool_call=append), guest])
+    conversations: list[list[dict[str, Any]]] = []
+    for messages in ([{"role": "user", "content": "hi"}], History([{"role": "user", "content": "hi"}])):
+        run = RunFacts(messages=messages)
+        run_point_sync(hooks, "pre_generate", run.context({"request": {}}), run=run)
+        pipeline = ToolPipeline(hooks=hooks, run=run)
+        gate = pipeline.before_execution_sync(CALL, schema=SCHEMA)
+        messages.append(assistant_message("", [CALL]))
+        show_final_args(messages, gate)
+        add_results(messages, [pipeline.after_execution_sync(gate, ToolResult(result="text"))])
+        conversations.append(list(messages))
+    assert conversations[0] == conversations[1]
+    assert [each["content"] for each in conversations[0]] == ["hi", "host", "guest", "", "text", "host", "guest"]
+    assert [len(call.context["messages"]) for call in sandbox.calls] == [2, 4, 2, 4]

@@ -159,8 +159,7 @@ class Agent:
     async def _result(self, turn: Turn, end: Ended | Paused) -> TurnResult:
         pending: PendingApproval | None = None
         if isinstance(end, Paused):
-            calls = [call.id for call in end.calls]
-            token = await self.approvals.seal({"agent": self.name, "calls": calls, "turn": end.kept})
+            token = await self._sealed(turn, end)
             pending = PendingApproval(token=token, calls=end.calls)
             turn.run.wait()
         result = TurnResult(
@@ -175,6 +174,15 @@ class Agent:
         )
         await turn.watch.emit(TurnDone(agent=self.name, result=result))
         return result
+
+    async def _sealed(self, turn: Turn, end: Paused) -> str:
+        """The token of a paused turn. A store that fails loses the turn, not the conversation."""
+        try:
+            calls = [call.id for call in end.calls]
+            return await self.approvals.seal({"agent": self.name, "calls": calls, "turn": end.kept})
+        except BaseException:
+            turn.cut_short()
+            raise
 
     def _watch(self, stream: Callable[[Event], Awaitable[None]] | None) -> Watch:
         return Watch(on_event=self.on_event, on_permission_decision=self.on_permission_decision, stream=stream)

@@ -175,6 +175,10 @@ class Turn:
         self.decisions += other.decisions
         self.usage += other.usage
 
+    def cut_short(self) -> None:
+        """Leave a conversation that a next turn can go on with: every call has a result."""
+        close_open_calls(self.run.history, _NOT_RUN)
+
     async def _first(self, content: str | list[dict[str, object]]) -> Ended | Paused:
         self.run.history.append({"role": "user", "content": content})
         decision = await self._point("before_prompt", {"prompt": self.agent.prompt})
@@ -298,7 +302,7 @@ class Turn:
         try:
             return await steps(*arguments)
         except Exception as error:
-            close_open_calls(self.run.history, _NOT_RUN)
+            self.cut_short()
             await self.watch.emit(TurnFailed(agent=self.agent.name, depth=self.depth, error=error))
             output = await self._recovered(error)
             if output is ABSENT:
@@ -307,7 +311,7 @@ class Turn:
                 self.run.history.append({"role": "assistant", "content": output})
             return Ended(output=output, error=error)
         except BaseException:
-            close_open_calls(self.run.history, _NOT_RUN)  # a cancellation: no hook hears of it (C6)
+            self.cut_short()  # a cancellation: no hook hears of it (C6)
             raise
 
     async def _recovered(self, error: Exception) -> object:

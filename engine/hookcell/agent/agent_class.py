@@ -108,8 +108,8 @@ def own_run(agent_class: object) -> Callable[..., Any] | None:
 @contextmanager
 def injected(slices: tuple[StateSlice[Any], ...], state: HookState) -> Generator[None]:
     """Have the slices' values at hand, and keep them when the code inside is through. What it threw keeps nothing."""
-    values = {id(each): each.load(state) for each in slices}
-    token = _values.set({**(_values.get() or {}), **values})
+    values = {**(_values.get() or {}), **{id(each): each.load(state) for each in slices}}
+    token = _values.set(values)
     try:
         yield
     finally:

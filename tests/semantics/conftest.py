@@ -32,3 +32,15 @@ def scripted(modules: Modules) -> Callable[..., ScriptedHost | ScriptedGuest]:
 def kind(request: pytest.FixtureRequest) -> str:
     """The kind of the hook under test: a test that takes this runs as both."""
     return request.param
+
+
+@pytest.fixture(params=["class", "host", "guest"])
+def form(request: pytest.FixtureRequest) -> str:
+    """The form of the hook under test."""
+    return request.param
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def backend(request: pytest.FixtureRequest) -> str:
+    """The event loop."""
+    return request.param

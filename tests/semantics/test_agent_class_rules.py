@@ -563,6 +563,19 @@ def test_C6_a_value_becomes_the_agents_output(scripted: Scripted, form: str, bac
     assert loop.send("again", state=run, backend=backend).output == "never", "the run goes on"
 
 
+def test_C6_calls_that_the_turn_left_open_get_a_result_that_says_so(scripted: Scripted, form: str) -> None:
+    """▸ So that the conversation can go on; also where nothing makes an answer of the error."""
+    _, loop = loop_with(scripted, form, {"on_error": None}, app=App().use(tool=raises(DOWN)))
+    run = RunState()
+    with pytest.raises(ValueError, match="down"):
+        loop.send(state=run)
+    *_, said, result = run.history
+    assert said["toolCalls"] == [{**CALL, "args": FILLED}]
+    assert (result["role"], result["toolCallId"]) == ("tool", "c1")
+    assert "did not run to its end" in str(result["content"])
+    assert loop.send("again", state=run).output == "hello"
+
+
 def test_C6_a_value_from_within_a_batch_leaves_a_whole_conversation(scripted: Scripted, form: str) -> None:
     """Each call has its result before the answer, so that a next turn can go on."""
     hook, loop = loop_with(scripted, form, {"on_error": {"replace": "sorry"}}, guardrails=[raises(DOWN)])

@@ -84,6 +84,18 @@ def test_C7_the_history_keeps_the_rules_of_messages(scripted: Scripted, form: st
         loop.send()
 
 
+def test_C7_a_guest_has_the_history_only_if_it_receives_messages(scripted: Scripted) -> None:
+    """And what it makes of the rest leaves the history alone (G4)."""
+    patch = [{"op": "add", "path": "/state/seen", "value": True}]
+    hook = scripted("guest", "acts", {"before_prompt": {"patch": patch}}, needs=["state"])
+    run = RunState(state={"given": 1})
+    Loop(hook, turns=["hello"]).send(state=run)
+    assert hook.saw("state") == [{"given": 1}]
+    assert {key: run.state[key] for key in run.state} == {"given": 1, "seen": True, "history": run.history}
+    assert run.state.history is run.history
+    assert len(run.history) == 2
+
+
 def test_C7_any_other_key_is_free(scripted: Scripted, form: str) -> None:
     """Whatever JSON; a later hook of either kind sees it, and a later turn."""
     value = {"deep": [1, None, {"x": "y"}]}

@@ -249,9 +249,9 @@ def create_agent(
     registry = hooks if isinstance(hooks, HookRegistry) else HookRegistry(hooks)
     arrangement = Arrangement(registry, agent_class=class_hook)
     by_name = {agent.name: agent for agent in sub_agents}
+    # So that a name that cannot be is told now, not in the middle of a run.
+    lead = arrangement.inherited(arrangement.snapshot())
     for agent in by_name.values():
-        # So that a name that cannot be is told now, not in the middle of a run.
-        lead = arrangement.inherited(arrangement.snapshot())
         Arrangement(agent.hooks, lead=lead, agent_class=agent.class_hook).snapshot()
     return Agent(
         name=name,

@@ -15,6 +15,7 @@ import anyio
 from hookcell.conversation import show_final_args
 from hookcell.crossing import Uncrossable, encode_value
 from hookcell.errors import HookFailure
+from hookcell.shapes import is_list, is_map
 from hookcell.tool_result import Gate, ToolCall, ToolError, ToolResult, text_of
 from hookcell.trace import Moment
 from hookcell.values import copied, same
@@ -25,9 +26,10 @@ from .errors import RunNotSerialisable
 from .events import ApprovalRequired, PermissionDecision, ToolDone, ToolFailed, ToolStarted
 from .middleware import ToolRun
 from .run_state import RunState
-from .tools import Tool, ToolContext, ToolOutput, call_host_code, run_tool
+from .tools import Tool, ToolContext, ToolOutput, call_host_code, json_value, run_tool
 
 if TYPE_CHECKING:
+    from hookcell.history import Message
     from hookcell.tool_result import SettledCall
 
     from .turn import Turn
@@ -181,7 +183,8 @@ class Batch:
         if any(entry.message is None for entry in self._entries):
             return self._pause()
         history = self._turn.run.history
-        history.extend(cast("dict[str, object]", entry.message) for entry in self._entries)
+        place = _after_call(history, self._entries[0].call.id)
+        history[place:place] = [cast("dict[str, object]", entry.message) for entry in self._entries]
         history.extend(message for entry in self._entries for message in entry.added)  # after the whole batch (P2)
         return None
 
@@ -259,11 +262,14 @@ class Batch:
         )
         try:
             output = await turn.agent.app.run_tool(run, partial(self._run_tool, entry, args, answers))
-        except _SubAgentPaused as pause:
+        except (_SubAgentPaused, BaseExceptionGroup) as error:
+            paused = _pause_in(error)
+            if paused is None:
+                raise
             if not self._can_wait:
                 entry.result = ToolResult(error=ToolError(kind="refused", message=_CANNOT_WAIT), origin="refused")
                 return
-            entry.paused = pause.paused
+            entry.paused = paused
             entry.result = ToolResult(requires_approval=True, origin="approval")
             return
         if output.is_error:
@@ -277,7 +283,7 @@ class Batch:
         try:
             sub_agent = turn.agent.sub_agents.get(entry.call.name)
             if sub_agent is not None:
-                return ToolOutput(content=await self._run_sub_agent(entry, args, answers))
+                return ToolOutput(content=json_value(await self._run_sub_agent(entry, args, answers)))
             context = ToolContext(
                 call_id=entry.call.id,
                 agent_name=turn.agent.name,
@@ -286,9 +292,9 @@ class Batch:
                 data=turn.run.data,
             )
             return await run_tool(turn.agent.tools[entry.call.name], args, context)
-        except HookFailure:
-            raise  # a hook inside a sub-agent rejects the run too (P11)
         except Exception as error:
+            if isinstance(error, HookFailure) or (isinstance(error, ExceptionGroup) and error.subgroup(HookFailure)):
+                raise  # a hook inside a sub-agent, or an agent that the tool runs, rejects the run too (P11)
             return ToolOutput(content=ToolError.of_exception(error).message, is_error=True)
 
     async def _run_sub_agent(self, entry: _Entry, args: Mapping[str, object], answers: Mapping[str, Answer]) -> object:
@@ -417,19 +423,38 @@ class Batch:
         )
 
 
+def _after_call(history: Sequence[Message], call_id: str) -> int:
+    """Where a batch's results go: right after the message that made the calls, which a hook's own may follow (P12)."""
+    for index in range(len(history) - 1, -1, -1):
+        calls = history[index].get("toolCalls")
+        if is_list(calls) and any(is_map(each) and each.get("id") == call_id for each in calls):
+            return index + 1
+    return len(history)
+
+
+def _pause_in(error: BaseException) -> Paused | None:
+    """The pause that comes out of middleware: as it is, or in the groups of task groups that were open round it."""
+    if isinstance(error, BaseExceptionGroup) and error.split(_SubAgentPaused)[1] is None:
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+    return error.paused if isinstance(error, _SubAgentPaused) else None
+
+
 async def run_all(jobs: Sequence[Callable[[], Awaitable[None]]]) -> None:
     """Run jobs at the same time; the first exception cancels the others and is raised as it is, in no group."""
     if len(jobs) == 1:
         await jobs[0]()
         return
-    failed: list[Exception] = []
+    failed: list[BaseException] = []
 
     async def guarded(job: Callable[[], Awaitable[None]], group: anyio.abc.TaskGroup) -> None:
         try:
             await job()
-        except Exception as error:
+        except BaseException as error:
             failed.append(error)
             group.cancel_scope.cancel()
+            if isinstance(error, anyio.get_cancelled_exc_class()):
+                raise  # the group is to know; one that a tool raised by itself would end here, and its call with it
 
     async with anyio.create_task_group() as group:
         for job in jobs:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, S
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from hookcell.chain import run_point
@@ -23,7 +24,7 @@ from hookcell.points import POINTS
 from hookcell.shapes import is_list, is_map
 from hookcell.tool_call import ToolPipeline
 from hookcell.tool_result import ToolCall
-from hookcell.values import copied
+from hookcell.values import copied, same
 
 from .arrangement import Arrangement
 from .batch import Batch, Paused
@@ -223,17 +224,18 @@ class Turn:
             own_metadata = cast("dict[str, object]", message.get("metadata", {}))
             message["metadata"] = {**response.metadata, **own_metadata}
         history = self.run.history
+        before = list(history)
         history.append(message)
         result: dict[str, object] = {"message": copied(message), "usage": response.usage.wire()}
         if response.finish_reason is not None:
             result["finishReason"] = response.finish_reason
         own = {"request": copied(request), "result": result, "streaming": self.watch.streaming}
         await self._emitted(await self._point("post_generate", own))
-        # What a hook took out of the conversation is not run or said: the message stands as hooks left it (P2).
-        last = history[-1] if history and history[-1].get("role") == "assistant" else {}
-        shown = last.get("toolCalls")
+        # What a hook took out of the conversation is not run or said: the message stands as hooks left it (P12).
+        left = _left_by_hooks(history, before)
+        shown = left.get("toolCalls")
         ids = {each.get("id") for each in shown if is_map(each)} if is_list(shown) else set[object]()
-        content = last.get("content", "")
+        content = left.get("content", "")
         return [call for call in calls if call.id in ids], content if isinstance(content, str) else response.text
 
     async def _answer(self, text: str) -> Ended:
@@ -336,6 +338,14 @@ def _deeper(most: int) -> Generator[None]:
         yield
     finally:
         _depth.reset(token)
+
+
+def _left_by_hooks(history: Sequence[Message], before: Sequence[Message]) -> Message:
+    """The model's message as hooks left it, after ``before``; others may follow it. Empty when they took it out."""
+    start = len(before) if same(history[: len(before)], before) else 0
+    new = takewhile(lambda message: message.get("role") != "tool", reversed(history[start:]))
+    answers = [message for message in new if message.get("role") == "assistant"]
+    return next((message for message in answers if message.get("toolCalls")), answers[0] if answers else {})
 
 
 def _without_metadata(message: Message) -> Message:

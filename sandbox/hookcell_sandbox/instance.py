@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import wasmtime
 
 from . import native
-from .limits import MIB
+from .image import LAID_OUT_BYTES
 from .native import NOTHING, Context, Future, Scratch, Store, Trap, error_text
 from .settings import EngineSettings, config
 
@@ -54,7 +54,6 @@ _store_limiter = native.store_limiter
 _store_new = native.store_new
 _untrack = native.untrack
 
-_LAID_OUT_BYTES: Final = 16 * MIB
 _FREE_SEGMENT_BYTES: Final = 25_000  # half of hook_alloc's smallest budget, which pays where nothing else does
 
 _ONE = native.ceiling(1)
@@ -79,6 +78,7 @@ class Compiled:
         "_prepared",
         "engine",
         "has_initialize",
+        "image",
         "logs",
         "memory_bytes",
         "names",
@@ -87,8 +87,16 @@ class Compiled:
         "table_elements",
     )
 
-    def __init__(self, engine: wasmtime.Engine, module: wasmtime.Module, report: ModuleReport) -> None:
+    def __init__(
+        self,
+        engine: wasmtime.Engine,
+        module: wasmtime.Module,
+        report: ModuleReport,
+        image: tuple[tuple[int, bytes], ...] = (),
+    ) -> None:
         self.engine = engine
+        # What the host lays into fresh memory, since ``module`` is without it: address, bytes, size.
+        self.image = tuple((address, content, len(content)) for address, content in image)
         self._module = module
         # The linker defines nothing: a module with an import, which admission refuses, gets no instance here either.
         self._prepared = wasmtime.Linker(engine).instantiate_pre(module)
@@ -104,8 +112,8 @@ class Compiled:
         # a segment ends outside.
         self.starts_on_budget = (
             report.has_initialize
-            or self.memory_bytes > _LAID_OUT_BYTES
-            or report.data_bytes + report.elements > _FREE_SEGMENT_BYTES
+            or self.memory_bytes > LAID_OUT_BYTES
+            or (0 if image else report.data_bytes) + report.elements > _FREE_SEGMENT_BYTES
         )
 
 
@@ -183,6 +191,8 @@ class Instance(_Stored):
             _export_get(context, scratch.instance_at, _MEMORY.utf8, _MEMORY.length, scratch.memory_at)
             self._base = _memory_data(context, scratch.memory)
             self._size = self._compiled.memory_bytes
+            for address, content, size in self._compiled.image:
+                _copy_in(self._base + address, content, size)
 
     def set_fuel(self, fuel: int) -> None:
         """Let the guest run for this much fuel from here."""

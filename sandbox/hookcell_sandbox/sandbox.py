@@ -21,7 +21,8 @@ from . import native
 from .admission import AdmissionPolicy, admit
 from .call import IsolatedCall
 from .compiler import CompileLimits, Compiler
-from .errors import InputTooLarge, SandboxBusy, SandboxUnusable
+from .errors import InputTooLarge, ModuleRejected, SandboxBusy, SandboxUnusable
+from .image import take_apart
 from .instance import LONG_SLICE, SLICE, Ceilings, Compiled, NoSlot, Pool
 from .lane import current_lane
 from .limits import Limits
@@ -31,7 +32,11 @@ from .settings import EngineSettings
 if TYPE_CHECKING:
     from ctypes import c_uint64
 
+    import wasmtime
+
+    from .admission import ModuleReport
     from .artifacts import ArtifactCache
+    from .image import Apart
 
 __all__ = ["Runner", "Sandbox"]
 
@@ -93,6 +98,8 @@ class Sandbox:
         self._compiled: weakref.WeakValueDictionary[tuple[str, frozenset[str]], Compiled] = (
             weakref.WeakValueDictionary()
         )
+        # By digest of the code.
+        self._modules: weakref.WeakValueDictionary[str, wasmtime.Module] = weakref.WeakValueDictionary()
         _sandboxes.add(self)
 
     @property
@@ -115,9 +122,10 @@ class Sandbox:
         with self._lock:
             compiled = self._compiled.get(key)
         if compiled is None:
-            module = self._compiler.load(self._pool.engine, wasm, report.digest)
+            apart = take_apart(wasm, report)
+            module = self._module(apart, report)
             with self._lock:
-                compiled = self._compiled.setdefault(key, Compiled(self._pool.engine, module, report))
+                compiled = self._compiled.setdefault(key, Compiled(self._pool.engine, module, report, apart.image))
         return Program(
             digest=report.digest,
             entry_points=report.entry_points,
@@ -125,6 +133,19 @@ class Sandbox:
             report=report,
             compiled=compiled,
         )
+
+    def _module(self, apart: Apart, report: ModuleReport) -> wasmtime.Module:
+        """The compiled code, shared by all modules that differ in data alone."""
+        with self._lock:
+            module = self._modules.get(apart.digest)
+        if module is None:
+            try:
+                module = self._compiler.load(self._pool.engine, apart.code, apart.digest)
+            except ModuleRejected as error:
+                raise ModuleRejected(error.findings, digest=report.digest) from error  # the module's, not its code's
+            with self._lock:
+                module = self._modules.setdefault(apart.digest, module)
+        return module
 
     def _fitted(self, policy: AdmissionPolicy) -> AdmissionPolicy:
         """The policy, where it would admit what no slot holds, made to refuse it with a finding."""

@@ -87,10 +87,15 @@ class InMemoryApprovals:
     """Open pending states of this process, safe from several threads. The oldest make room: they can't be resumed then.
 
     Args:
-        most: How many are open at once.
+        most: How many are open at once, 1 or more.
+
+    Raises:
+        ValueError: ``most`` is less.
     """
 
     def __init__(self, *, most: int = 10_000) -> None:
+        if most < 1:
+            raise ValueError(f"most is {most}; give 1 or more")
         self._most = most
         self._open: dict[str, str] = {}
         self._lock = threading.Lock()
@@ -125,7 +130,7 @@ class Approvals:
         if key is not None and len(key) < _KEY_BYTES:
             raise ValueError(f"the approval key has {len(key)} bytes; give {_KEY_BYTES} or more of secrets.token_bytes")
         self._key = key or secrets.token_bytes(32)
-        self._store: ApprovalStore = store or InMemoryApprovals()
+        self._store: ApprovalStore = InMemoryApprovals() if store is None else store  # one that is empty may be false
 
     async def seal(self, contents: Mapping[str, object]) -> str:
         """The token of a pending state, noted in the store as open. ``contents`` are JSON values and bytes."""

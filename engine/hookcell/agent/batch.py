@@ -293,7 +293,7 @@ class Batch:
             )
             return await run_tool(turn.agent.tools[entry.call.name], args, context)
         except Exception as error:
-            if isinstance(error, HookFailure) or (isinstance(error, ExceptionGroup) and error.subgroup(HookFailure)):
+            if any(isinstance(each, HookFailure) for each in _alone(error)):
                 raise  # a hook inside a sub-agent, or an agent that the tool runs, rejects the run too (P11)
             return ToolOutput(content=ToolError.of_exception(error).message, is_error=True)
 
@@ -434,10 +434,16 @@ def _after_call(history: Sequence[Message], call_id: str) -> int:
 
 def _pause_in(error: BaseException) -> Paused | None:
     """The pause that comes out of middleware: as it is, or in the groups of task groups that were open round it."""
-    if isinstance(error, BaseExceptionGroup) and error.split(_SubAgentPaused)[1] is None:
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-    return error.paused if isinstance(error, _SubAgentPaused) else None
+    raised = _alone(error)
+    paused = raised[0]
+    return paused.paused if len(raised) == 1 and isinstance(paused, _SubAgentPaused) else None
+
+
+def _alone(error: BaseException) -> list[BaseException]:
+    """The exceptions that groups hold, at any depth."""
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [each for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions for each in _alone(inner)]
 
 
 async def run_all(jobs: Sequence[Callable[[], Awaitable[None]]]) -> None:

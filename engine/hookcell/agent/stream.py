@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import anyio
@@ -30,6 +31,9 @@ Start = Callable[[Callable[[Event], Awaitable[None]]], "Awaitable[TurnResult]"]
 # asyncio keeps weak references to tasks only.
 _tasks: Final[set[asyncio.Task[None]]] = set()
 
+# The streamed turns that this code runs inside of.
+_inside: ContextVar[frozenset[_Background]] = ContextVar("hookcell_streams", default=frozenset())
+
 
 class _Background:
     """The turn's side of a stream. It knows nothing of the reader, so that a reader that is forgotten is noticed."""
@@ -39,18 +43,25 @@ class _Background:
         self._send, self.events = anyio.create_memory_object_stream[Event](0)
         self.scope = anyio.CancelScope()
         self.done = anyio.Event()
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self.result: TurnResult | None = None
 
     async def run(self) -> None:
+        _inside.set(_inside.get() | {self})
         try:
             with self.scope:
                 self.result = await self._start(self._put)
-        except Exception as error:
-            self.error = error  # told to the reader; nobody else awaits this task
+        except BaseException as error:
+            # Told to the reader, be it a tool's SystemExit: nobody else awaits this task, and trio breaks if it fails.
+            self.error = error
         finally:
-            self._send.close()
-            self.done.set()
+            self.finish()
+
+    def finish(self) -> None:
+        """The turn is over, or never began. An event is sent only when it is taken, so that none is lost by this."""
+        self._send.close()
+        self.events.close()
+        self.done.set()
 
     def forget(self) -> None:
         """The reader is gone, or will read no more."""
@@ -96,11 +107,11 @@ class TurnStream:
         if self._background is None:
             self._background = _Background(self._start)
             self._token = current_token()
-            _spawn(self._background.run)
+            _spawn(self._background)
         background = self._background
         try:
             return await background.events.receive()
-        except anyio.EndOfStream:
+        except (anyio.EndOfStream, anyio.ClosedResourceError):  # the second where it ended between two events
             await self.aclose()
             if background.error is not None:
                 raise background.error from background.error.__cause__
@@ -110,12 +121,14 @@ class TurnStream:
             raise
 
     async def aclose(self) -> None:
-        """End the turn, if it is not over: cancel it and wait until it is gone."""
+        """End the turn, if it is not over: cancel it and wait until it is gone. Inside the turn, it does not wait."""
         self._closed = True
         background = self._background
         if background is None:
             return
         background.forget()
+        if background in _inside.get():
+            return  # a listener or a tool that ends its own turn would wait for itself
         with anyio.CancelScope(shield=True):
             await background.done.wait()
 
@@ -134,18 +147,19 @@ class TurnStream:
                 _soon(token, background.forget)
 
 
-def _spawn(run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Start a task beside the present one, in a copy of its context."""
+def _spawn(background: _Background) -> None:
+    """Start a turn in a task beside the present one, in a copy of its context."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
         import trio
 
-        trio.lowlevel.spawn_system_task(run, context=contextvars.copy_context())
+        trio.lowlevel.spawn_system_task(background.run, context=contextvars.copy_context())
     else:
-        task = loop.create_task(run())
+        task = loop.create_task(background.run())
         _tasks.add(task)
         task.add_done_callback(_tasks.discard)
+        task.add_done_callback(lambda _: background.finish())  # a task that is cancelled before it began runs nothing
 
 
 def _soon(token: EventLoopToken, function: Callable[[], None]) -> None:

@@ -12,6 +12,7 @@ import anyio.to_thread
 import pydantic
 from pydantic_core import to_json, to_jsonable_python
 
+from hookcell.crossing import encode_value
 from hookcell.schemas import Schema, tool_schema
 from hookcell.shapes import is_map
 from hookcell.tool_result import ToolCall
@@ -19,7 +20,7 @@ from hookcell.values import copied
 
 from .models import ToolDefinition
 
-__all__ = ["Guardrail", "Tool", "ToolContext", "ToolOutput", "call_host_code", "define_tool", "run_tool"]
+__all__ = ["Guardrail", "Tool", "ToolContext", "ToolOutput", "call_host_code", "define_tool", "json_value", "run_tool"]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -70,7 +71,10 @@ class ToolOutput:
         if isinstance(value, str):
             return cls(content=value)
         if is_map(value) and "content" in value and value.keys() <= {"content", "isError"}:
-            return cls(content=value["content"], is_error=value.get("isError") is True)
+            is_error = value.get("isError", False)
+            if not isinstance(is_error, bool):
+                raise TypeError(f"isError of a tool middleware's answer is true or false, not {is_error!r}")
+            return cls(content=value["content"], is_error=is_error)
         raise TypeError(f"a tool middleware answers with {{content, isError?}} or a string, not {type(value).__name__}")
 
 
@@ -124,15 +128,16 @@ def define_tool(
         description: For the model.
         input: The arguments: a pydantic model class, or a JSON Schema object.
         execute: Takes the arguments, validated and as hooks left them: an instance of the model class, or a dict; and,
-            if it has a second parameter, a `ToolContext`. Plain functions run in a worker thread. What it returns is
-            turned into JSON as pydantic does; what it raises becomes a tool error that the model sees.
+            if it has a second parameter without a default, a `ToolContext`. Plain functions run in a worker thread.
+            What it returns is turned into JSON as pydantic does; what it raises becomes a tool error that the model
+            sees.
         needs_approval: True, or a function of the arguments.
         guardrails: See `Guardrail`.
 
     Raises:
         ValueError: The name does not do.
         SchemaInvalid: ``input`` is neither.
-        TypeError: ``execute`` takes no argument, or more than two.
+        TypeError: ``execute`` takes no argument, or more than two, or needs one by its name.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"tool name {name!r} does not do; use 1 to 64 letters, digits, _ and -")
@@ -153,7 +158,7 @@ async def run_tool(tool: Tool, args: Mapping[str, object], context: ToolContext)
     """Run a tool.
 
     Raises:
-        Exception: Whatever it raises; and pydantic's, when what it returned is no JSON.
+        Exception: Whatever it raises; and `json_value`'s, when what it returned is no JSON.
     """
     given = tool.given(args)
     arguments = (given, context) if tool.wants_context else (given,)
@@ -164,8 +169,21 @@ async def run_tool(tool: Tool, args: Mapping[str, object], context: ToolContext)
         if inspect.isawaitable(value):
             value = await value
     if isinstance(value, ToolOutput):
-        return ToolOutput(content=to_jsonable_python(value.content), is_error=value.is_error)
-    return ToolOutput(content=to_jsonable_python(value))
+        return ToolOutput(content=json_value(value.content), is_error=value.is_error)
+    return ToolOutput(content=json_value(value))
+
+
+def json_value(value: object) -> object:
+    """It as JSON, as pydantic makes it.
+
+    Raises:
+        ValueError: It cannot be, or is no JSON that a guest could be shown: a NaN, a lone surrogate, a number over 64
+            bits. Let through, it would be the guests' failure in this turn and, where it stays in the conversation, in
+            each that follows.
+    """
+    value = to_jsonable_python(value)
+    encode_value(value, "/result")
+    return value
 
 
 async def call_host_code(function: Callable[..., Any], *arguments: object) -> Any:
@@ -186,9 +204,10 @@ def _takes_two(name: str, execute: Callable[..., Any]) -> bool:
     positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     needed = [each for each in positional if each.default is each.empty]
     variadic = any(each.kind is each.VAR_POSITIONAL for each in parameters)
-    if len(needed) > 2 or (not positional and not variadic):
+    by_name = [each for each in parameters if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
+    if len(needed) > 2 or by_name or (not positional and not variadic):
         raise TypeError(
-            f"execute of tool {name!r} takes {len(needed)} arguments; it is called with the tool's "
-            "arguments, and a ToolContext if it has a second parameter"
+            f"execute of tool {name!r} takes {len(needed) + len(by_name)} arguments; it is called with the tool's "
+            "arguments, and a ToolContext if it has a second parameter, both by position"
         )
     return len(needed) == 2

@@ -671,6 +671,27 @@ def test_G6_storage_is_refused_over_its_bound(scripted: Scripted) -> None:
     refused(caught.value, "/storage", "2_003 bytes", "limit 2_002")
 
 
+@pytest.mark.parametrize(("point", "bag"), [("pre_tool_call", "metadata"), ("before_tool", "state")])
+def test_G6_what_guests_make_of_metadata_and_state_is_bounded(scripted: Scripted, point: str, bag: str) -> None:
+    """▸ In bytes, at n and refused at n + 1; what is too big already may shrink, and host hooks are not bound."""
+    limits = ChainLimits(bag_bytes=len(msgpack.packb({"kept": "x" * 100})))
+
+    def grown(of: str, length: int, had: int = 0) -> tuple[Decision, object]:
+        on = facts(metadata={"kept": "x" * had}, state={"kept": "x" * had})
+        change = {"patch": [{"op": "replace", "path": f"/{bag}/kept", "value": "x" * length}]}
+        decision = run(point, scripted(of, "h", {point: change}, on_failure="skip"), on=on, limits=limits)
+        return decision, getattr(on, bag)
+
+    assert grown("guest", 100)[1] == {"kept": "x" * 100}
+    decision, left = grown("guest", 101)
+    assert left == {"kept": ""}
+    size = limits.bag_bytes + 1
+    text = str(decision.failures[0])
+    assert all(words in text for words in ("'h'", point, f"/{bag}", f"{size:_} bytes", f"limit {limits.bag_bytes:_}"))
+    assert grown("guest", 150, had=200)[1] == {"kept": "x" * 150}
+    assert grown("host", 101)[1] == {"kept": "x" * 101}
+
+
 def test_G6_a_cut_log_says_that_it_was_cut(scripted: Scripted, modules: Modules) -> None:
     """And cutting it is no failure. With the plain sandbox: the recording one wants whole echoes."""
     size = len(one(scripted, {"deny": "no"}).trace[0].log.raw)

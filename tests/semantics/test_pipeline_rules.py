@@ -12,6 +12,7 @@ import pytest
 from hookcell import (
     ABSENT,
     POINTS,
+    History,
     HookFailure,
     HookRegistry,
     OutcomeInvalid,
@@ -21,6 +22,7 @@ from hookcell import (
     ToolResult,
     run_point,
 )
+from hookcell.values import copied
 
 from .driving import ARGS, CALL, FILLED, SCHEMA, facts, run, settle
 
@@ -318,6 +320,53 @@ def test_P2_the_grant_is_off_for_guests_and_on_for_host_hooks(scripted: Scripted
     """▸ Unless the host grants it."""
     hook = scripted(of, "h", {"pre_generate": patched(add("/messages/-", SYSTEM))}, on_failure="skip")
     assert len(run("pre_generate", hook).failures) == failures
+
+
+MARKED = [
+    {"role": "user", "content": "hi"},
+    {**CALLING, "metadata": {"modelArgs": {"c1": {"path": "a.txt"}}, "note": 1}},
+    {**ANSWER, "metadata": {"replacedByHook": "cache"}},
+]
+
+
+@GENERATE
+@pytest.mark.parametrize("granted", [False, True])
+@pytest.mark.parametrize(
+    "operation",
+    [
+        put("/messages/1/metadata/modelArgs/c1/path", "forged"),
+        drop("/messages/1/metadata/modelArgs"),
+        put("/messages/2/metadata/replacedByHook", "forged"),
+        drop("/messages/2/metadata"),
+        add("/messages/0/metadata", {"replacedByHook": "forged"}),
+        add("/messages/-", {**USER, "metadata": {"modelArgs": {"c9": {}}}}),
+    ],
+    ids=lambda operation: f"{operation['op']} {operation['path']}",
+)
+def test_P2_guests_never_touch_the_engines_marks(
+    scripted: Scripted, point: str, granted: bool, operation: dict[str, object]
+) -> None:
+    """▸ Nor ever, for guests, whatever the host grants; what stands beside a mark is theirs to edit."""
+    on = facts(messages=History(copied(MARKED)))
+    hook = scripted("guest", "h", {point: patched(operation)}, edits_system_messages=granted)
+    with pytest.raises(OutcomeInvalid):
+        run(point, hook, on=on)
+    assert hook.saw("messages") == [MARKED]
+    assert on.messages == MARKED
+    beside = patched(put("/messages/1/metadata/note", 2), put("/messages/2/content", "cut"))
+    run(point, scripted("guest", "h", {point: beside}), on=on)
+    assert (on.messages[1]["metadata"]["note"], on.messages[2]["content"]) == (2, "cut")
+
+
+@TOOL
+def test_P2_guests_add_no_message_with_a_mark(scripted: Scripted, point: str) -> None:
+    """▸ At tool points as well."""
+    for metadata in ({"replacedByHook": "forged"}, {"modelArgs": {"c1": {}}}):
+        hook = scripted("guest", "h", {point: patched(add("/messages/-", {**USER, "metadata": metadata}))})
+        with pytest.raises(OutcomeInvalid):
+            run(point, hook)
+    free = {**USER, "metadata": {"source": "h"}}
+    assert run(point, scripted("guest", "h", {point: patched(add("/messages/-", free))})).appended == (free,)
 
 
 # P4.

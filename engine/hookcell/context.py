@@ -69,9 +69,17 @@ class RunFacts:
         context.update(own)
         return context
 
-    def agent_class_context(self, own: Mapping[str, object]) -> dict[str, object]:
-        """The same for an agent-class point, which has ``state`` and ``data`` too."""
-        return {**self.context(own), "state": {} if self.state is None else self.state, "data": self.data}
+    def at(self, point: str, own: Mapping[str, object]) -> dict[str, object]:
+        """`context` for a point by its name: agent-class points have ``state`` and ``data`` too.
+
+        Raises:
+            KeyError: There is no such point.
+        """
+        context = self.context(own)
+        if POINTS[point].family == "agent_class":
+            context["state"] = {} if self.state is None else self.state
+            context["data"] = self.data
+        return context
 
 
 def _attribute(wire: str) -> str:
@@ -242,7 +250,7 @@ class HookContext:
         """Put back what was changed in place at a tool point: the hook's outcome is dropped (P6)."""
         if self._copies:
             return
-        for wire in _LIVE_DICTS:
+        for wire in self._point.patch_roots.intersection(_LIVE_DICTS):
             if wire in self._before and wire in self._context:
                 adopt(cast("dict[str, object]", self._context[wire]), self._before[wire])
 

@@ -77,6 +77,7 @@ def call_host(
         outcome = _outcome(returned, point, ctx, streaming=state.streaming)
         proposal = _proposal(hook, state, ctx, outcome, conversation)
     except Malformed as error:
+        ctx.restore()
         raise OutcomeInvalid(
             hook=hook.name, point=point.name, path=error.path, reason=error.reason, hint=error.hint
         ) from error
@@ -151,7 +152,7 @@ def _proposal(
         outcome,
         fields,
         wrote,
-        messages_before=ctx.before("messages"),
+        before={each: value for each in ("messages", "state") if (value := ctx.before(each)) is not None},
         conversation=conversation,
         edits_system_messages=hook.edits_system_messages,
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import is_
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from .malformed import Malformed
 from .messages import check_appended, check_edited
@@ -39,6 +40,9 @@ class Proposal:
         self.mismatch: ArgumentsMismatch | None = None
 
 
+_AS_IN_THE_CONTEXT: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
 def propose(
     state: ChainState,
     hook: str,
@@ -46,7 +50,7 @@ def propose(
     fields: dict[str, Any],
     wrote: tuple[str, ...],
     *,
-    messages_before: Sequence[Any] | None = None,
+    before: Mapping[str, Any] = _AS_IN_THE_CONTEXT,
     conversation: Sequence[object] | None = None,
     edits_system_messages: bool = False,
     guest: bool = False,
@@ -59,7 +63,7 @@ def propose(
         outcome: Its outcome, keys and shapes checked.
         fields: Fields changed by its patch or in place; `Proposal` takes them over.
         wrote: Where it wrote.
-        messages_before: What ``messages`` was before a host hook edited it in place; default: as in the context.
+        before: ``messages`` and ``state`` from before a host hook edited them in place; default: as in the context.
         conversation: `ChainState.conversation` when the hook was given its copy; None for one that edits the real one.
         edits_system_messages: The host's grant (P2).
         guest: Whether it is a guest, which never writes the engine's marks in a message, whatever the grant.
@@ -70,7 +74,7 @@ def propose(
     proposal = Proposal(outcome, fields, wrote)
     if fields:
         grant = _Grant(edits_system_messages, edits_system_messages and not guest)
-        _check_fields(state, proposal, messages_before, grant)
+        _check_fields(state, proposal, {**state.context, **before}, grant)
         if conversation is not None:
             _check_unmoved(state, fields, conversation)
     if outcome.input is not ABSENT:
@@ -90,22 +94,23 @@ class _Grant(NamedTuple):
     marks: bool
 
 
-def _check_fields(state: ChainState, proposal: Proposal, messages_before: Sequence[Any] | None, grant: _Grant) -> None:
+def _check_fields(state: ChainState, proposal: Proposal, before: Mapping[str, Any], grant: _Grant) -> None:
     fields = proposal.fields
     for field, value in fields.items():
         wanted = list if field == "messages" else dict
         if not isinstance(value, wanted):
             raise Malformed(f"/{field}", f"it became a {type(value).__name__} and must stay a {wanted.__name__}")
     if "messages" in fields:
-        before = state.context["messages"] if messages_before is None else messages_before
         if state.point.message_edits == "append":
             proposal.added = check_appended(
-                before, fields.pop("messages"), system_messages=grant.system_messages, marks=grant.marks
+                before["messages"], fields.pop("messages"), system_messages=grant.system_messages, marks=grant.marks
             )
         else:
-            check_edited(before, fields["messages"], system_messages=grant.system_messages, marks=grant.marks)
+            check_edited(
+                before["messages"], fields["messages"], system_messages=grant.system_messages, marks=grant.marks
+            )
     if "state" in fields:
-        _check_state(state, fields["state"], grant)
+        _check_state(before["state"], fields["state"], grant)
 
 
 def _check_unmoved(state: ChainState, fields: Mapping[str, Any], given: Sequence[object]) -> None:
@@ -121,12 +126,11 @@ def _check_unmoved(state: ChainState, fields: Mapping[str, Any], given: Sequence
     raise Malformed("/messages" if field == "messages" else "/state/history", reason, "run one hook of a run at a time")
 
 
-def _check_state(state: ChainState, new: Mapping[str, Any], grant: _Grant) -> None:
+def _check_state(old: Mapping[str, Any], new: Mapping[str, Any], grant: _Grant) -> None:
     """C7: ``state.history`` is the conversation itself, so it stays one and keeps the rules of messages.
 
     Whatever list the host keeps it in; and where the host has none, a hook makes none that would break them.
     """
-    old: Mapping[str, Any] = state.context["state"]
     if "history" not in old and "history" not in new:
         return
     before, after = old.get("history"), new.get("history")

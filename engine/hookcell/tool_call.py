@@ -175,6 +175,29 @@ class ToolPipeline:
                 result = value if isinstance(value, ToolResult) else ToolResult(result=value)
         return await self.after_execution(gate, result)
 
+    async def point(self, point: str, own: Mapping[str, object], *, moment: Moment | None = None) -> Decision:
+        """The hooks of any other point of this run: `run_point` with what the pipeline knows already.
+
+        Args:
+            point: Which one.
+            own: The point's own fields, by the wire's names.
+            moment: As in `before_execution`.
+
+        Raises:
+            HookFailure: As `run_point`.
+        """
+        context = self.run.at(point, own)
+        return await run_point(
+            self.hooks, point, context, run=self.run, limits=self.limits, storage=self.storage, moment=moment
+        )
+
+    def point_sync(self, point: str, own: Mapping[str, object], *, moment: Moment | None = None) -> Decision:
+        """`point` for a plain thread."""
+        context = self.run.at(point, own)
+        return run_point_sync(
+            self.hooks, point, context, run=self.run, limits=self.limits, storage=self.storage, moment=moment
+        )
+
     def _before(
         self,
         call: ToolCall,
@@ -186,7 +209,7 @@ class ToolPipeline:
         hooks = self.hooks.snapshot()
         gate = _first_validation(Gate(call=call, args=call.args, schema=schema, resumed=resumed, hooks=hooks))
         if gate.runs and self.run.state is not None and hooks.at("before_tool"):
-            context = self.run.agent_class_context({"call": {**call.wire(), "args": gate.args}})
+            context = self.run.at("before_tool", {"call": {**call.wire(), "args": gate.args}})
             decision: Decision = yield _Chain(hooks, "before_tool", context, moment, schema)
             gate = replace(_decided(gate, decision), before_tool=decision)
         if gate.runs:
@@ -205,7 +228,7 @@ class ToolPipeline:
         if settled.origin == "tool" and self.run.state is not None and hooks.at("after_tool"):
             output = settled.result if settled.error is None else settled.error.message
             own = {"name": gate.call.name, "args": gate.args, "output": text_of(output)}
-            context = self.run.agent_class_context({"result": {**own, "isError": settled.error is not None}})
+            context = self.run.at("after_tool", {"result": {**own, "isError": settled.error is not None}})
             decision: Decision = yield _Chain(hooks, "after_tool", context, moment)
             after_tool, settled = decision, _answered(settled, decision)
         context = self._context(gate, {"result": settled.wire(), "origin": settled.origin})

@@ -132,7 +132,7 @@ def test_a_guest_never_forges_what_the_engine_says_of_a_call(
     point = "pre_generate" if root == "/messages" else "after_response"
     patch = [operation | {"path": root + operation["path"]}]
     history = History(copy.deepcopy(MARKED))
-    context = RunFacts(messages=history, state={"history": history}).agent_class_context({"response": ""})
+    context = RunFacts(messages=history, state={"history": history}).at("after_response", {"response": ""})
     guest = FakeSandbox().guest("g", options=options, **{point: lambda _: {"patch": patch}})
     with pytest.raises(OutcomeInvalid, match="the mark of call '1' is not what it was") as caught:
         run_point_sync(HookRegistry([guest]), point, context)

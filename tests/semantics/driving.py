@@ -9,7 +9,6 @@ from typing import Any, Final
 import anyio
 
 from hookcell import (
-    POINTS,
     AgentHook,
     Decision,
     GuestHook,
@@ -79,9 +78,7 @@ def run(
     """
     on = on or facts()
     fields = {**_OWN[point], **(own or {})}
-    agent_class = POINTS[point].family == "agent_class"
-    context = on.agent_class_context(fields) if agent_class else on.context(fields)
-    return run_point_sync(HookRegistry(hooks), point, context, run=on, **options)
+    return run_point_sync(HookRegistry(hooks), point, on.at(point, fields), run=on, **options)
 
 
 @dataclass(frozen=True, kw_only=True)

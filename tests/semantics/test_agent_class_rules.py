@@ -254,12 +254,7 @@ def test_C3_rewritten_args_are_validated_and_run(scripted: Scripted, form: str) 
     assert said["metadata"] == {"modelArgs": {"c1": ARGS}}
 
 
-RESTORES = pytest.mark.xfail(
-    raises=TypeError, reason="HookContext.restore puts back a field that this point never had live (metadata, request)"
-)
-
-
-@pytest.mark.parametrize("form", [pytest.param("class", marks=RESTORES), pytest.param("host", marks=RESTORES), "guest"])
+@pytest.mark.parametrize("form", ["class", "host", "guest"])
 def test_C3_args_that_do_not_fit_are_a_validation_error_that_names_the_hook(scripted: Scripted, form: str) -> None:
     """As in P6: the tool does not run, the model is told and goes on."""
     hook, loop = loop_with(scripted, form, {"before_tool": {"replace": {**CALL, "args": {"path": 1}}}})

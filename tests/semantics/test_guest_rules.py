@@ -751,12 +751,7 @@ def test_G7_an_agent_class_rewrite_passes_every_gate_too(scripted: Scripted, kin
     assert pre.saw("args") == asked == [{"path": "b.txt", "lines": 20}]
 
 
-HOST_RESTORES = pytest.mark.xfail(
-    raises=TypeError, reason="HookContext.restore puts back a field that this point never had live (metadata, request)"
-)
-
-
-@pytest.mark.parametrize("of", [pytest.param("host", marks=HOST_RESTORES), "guest"])
+@pytest.mark.parametrize("of", ["host", "guest"])
 def test_G7_an_agent_class_rewrite_that_does_not_fit_runs_nothing(scripted: Scripted, of: str) -> None:
     """Everything they rewrite is validated (C3, P6); the error names the hook."""
     bad = {"before_tool": {"replace": {"id": "c1", "name": "read", "args": {"path": 1}}}}

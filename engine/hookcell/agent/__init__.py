@@ -31,7 +31,7 @@ from .events import (
     TurnFailed,
 )
 from .middleware import App, ToolRun
-from .models import MockModel, ModelRequest, ModelResponse, Provider, ToolDefinition, Usage, mock_model
+from .models import MockModel, ModelRequest, ModelResponse, Provider, ScriptedTurn, ToolDefinition, Usage, mock_model
 from .own_run import StepContext
 from .permissions import Permissions, Rule, allow, ask, deny
 from .result import TurnResult
@@ -68,6 +68,7 @@ __all__ = [
     "RunBusy",
     "RunNotSerialisable",
     "RunState",
+    "ScriptedTurn",
     "StateSlice",
     "StepContext",
     "StepLimitReached",

@@ -15,7 +15,17 @@ from hookcell.shapes import is_map
 from hookcell.tool_result import ToolCall
 from hookcell.values import copied
 
-__all__ = ["MockModel", "ModelRequest", "ModelResponse", "OnText", "Provider", "ToolDefinition", "Usage", "mock_model"]
+__all__ = [
+    "MockModel",
+    "ModelRequest",
+    "ModelResponse",
+    "OnText",
+    "Provider",
+    "ScriptedTurn",
+    "ToolDefinition",
+    "Usage",
+    "mock_model",
+]
 
 OnText = Callable[[str], Awaitable[None]]
 """Takes a piece of the answer's text as it arrives."""
@@ -40,11 +50,14 @@ class ModelRequest:
         tools: What the model may call.
         options: ``model, temperature, topP, maxTokens, stop, toolChoice, headers`` as far as the host or a hook set
             them, and whatever else the host put into the agent's request.
+        notes: What the provider left with its answers that stand in ``messages`` and call tools, by the id of each
+            one's first call.
     """
 
     messages: Sequence[Mapping[str, object]]
     tools: Sequence[ToolDefinition] = ()
     options: Mapping[str, object] = field(default_factory=dict[str, object])
+    notes: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, Mapping[str, object]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +87,16 @@ class ModelResponse:
             no map with string keys, such as text that was no JSON, become a validation error that the model sees.
         usage: Tokens.
         finish_reason: The provider's own word.
-        metadata: Kept in the assistant message's metadata, for the provider's own use the next time it is called.
+        notes: JSON values for the provider's own use when it is asked again, such as its reasoning, which some want to
+            see between tool calls. They stay with the run, out of the conversation and of every hook's sight; those of
+            an answer that calls no tool are dropped.
     """
 
     text: str = ""
     tool_calls: Sequence[ToolCall] = ()
     usage: Usage = field(default_factory=Usage)
     finish_reason: str | None = None
-    metadata: Mapping[str, object] = field(default_factory=dict[str, object])
+    notes: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 class Provider(Protocol):

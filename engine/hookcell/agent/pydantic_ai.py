@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import TYPE_CHECKING, Final, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import anyio.to_thread
 from pydantic_core import from_json, to_jsonable_python
@@ -54,9 +55,9 @@ class PydanticAIModel:
     a tool's list of other things goes as JSON. Arguments that are no JSON object come back as the text they are. An
     answer with a file, speech or a tool that the provider ran itself is refused: no hook saw that tool run.
 
-    What a provider wants to see again (thinking, signatures, ids of its own) is in the answer's
-    ``metadata["pydanticAI"]``; it is not sent again, as a `ModelRequest` has no metadata. A provider that insists, as
-    some do between tool calls while they think, refuses the next request: turn thinking off there.
+    What a provider wants to see again between tool calls (thinking, signatures, ids of its own) goes back to it by the
+    answer's ``notes``, which no hook sees. Texts go back without their ids: a provider that knows a text by its id uses
+    its own copy, and what a hook took out of it would be back.
 
     It runs where the provider's client does: under asyncio, and under trio if that client can, as OpenAI's and
     Anthropic's do.
@@ -84,7 +85,7 @@ class PydanticAIModel:
             pydantic_ai.exceptions.UnexpectedModelBehavior: The answer is not whole, or holds what no message can.
             Exception: Whatever the library or the provider's client raises.
         """
-        messages = _conversation(request.messages)
+        messages = _conversation(request.messages, request.notes)
         tools = [
             TheirTool(name=tool.name, description=tool.description, parameters_json_schema=dict(tool.parameters))
             for tool in request.tools
@@ -197,7 +198,9 @@ def _joined(own: Mapping[str, str], added: Mapping[str, str]) -> dict[str, str]:
     return {**own, **added}
 
 
-def _conversation(messages: Sequence[Mapping[str, object]]) -> list[theirs.ModelMessage]:
+def _conversation(
+    messages: Sequence[Mapping[str, object]], notes: Mapping[str, Mapping[str, object]]
+) -> list[theirs.ModelMessage]:
     """The messages in the library's shape, where all that stands between two answers is one request."""
     conversation: list[theirs.ModelMessage] = []
     asked: list[theirs.ModelRequestPart] = []
@@ -217,10 +220,32 @@ def _conversation(messages: Sequence[Mapping[str, object]]) -> list[theirs.Model
         content = message.get("content")
         texts = [] if content is None and calls else _texts(content, at)
         said = [theirs.TextPart(text) for text in texts if text]
-        conversation.append(theirs.ModelResponse(parts=[*said, *calls] or [theirs.TextPart("")]))
+        noted = notes.get(calls[0].tool_call_id) if calls else None
+        conversation.append(_answered(said, calls, noted or {}))
     if asked:
         conversation.append(theirs.ModelRequest(parts=asked))
     return conversation
+
+
+def _answered(
+    said: Sequence[theirs.TextPart], calls: Sequence[theirs.ToolCallPart], noted: Mapping[str, object]
+) -> theirs.ModelResponse:
+    """An answer of the model's, with what it thought where it thought it."""
+    parts: list[theirs.ModelResponsePart] = []
+    texts, left = list(said), list(calls)
+    for note in cast("list[dict[str, Any]]", noted.get("parts", ())):
+        own = {key: note[key] for key in _GO_BACK if key in note}
+        if note["part_kind"] == "thinking":
+            parts.append(theirs.ThinkingPart(note["content"], **own))
+        elif note["part_kind"] == "text":
+            parts += texts
+            texts = []
+        elif left:
+            own.pop("signature", None)
+            parts.append(replace(left.pop(0), **own))
+    parts += [*texts, *left]
+    name = cast("str | None", noted.get("provider_name"))
+    return theirs.ModelResponse(parts=parts or [theirs.TextPart("")], provider_name=name)
 
 
 def _check_keys(message: Mapping[str, object], role: object, at: str) -> None:
@@ -323,7 +348,7 @@ def _response(answer: theirs.ModelResponse) -> ModelResponse:
         tool_calls=calls,
         usage=Usage(input_tokens=answer.usage.input_tokens, output_tokens=answer.usage.output_tokens),
         finish_reason=answer.finish_reason,
-        metadata=_metadata(answer),
+        notes=_notes(answer),
     )
 
 
@@ -340,8 +365,8 @@ def _args(args: object) -> object:
     return value if is_map(value) else args
 
 
-def _metadata(answer: theirs.ModelResponse) -> dict[str, object]:
-    """``{pydanticAI: {provider_name?, provider_url?, parts}}`` in the library's own words; empty if there is no need.
+def _notes(answer: theirs.ModelResponse) -> dict[str, object]:
+    """``{provider_name?, provider_url?, parts}`` in the library's own words; empty if there is no need.
 
     ``parts`` has one entry a part, in order. Text and arguments are not repeated: a hook may take a secret out of the
     message, and a copy here would keep it.
@@ -356,4 +381,4 @@ def _metadata(answer: theirs.ModelResponse) -> dict[str, object]:
         return {}
     source = {"provider_name": answer.provider_name, "provider_url": answer.provider_url}
     known = {key: value for key, value in source.items() if value is not None}
-    return {"pydanticAI": to_jsonable_python({**known, "parts": parts}, bytes_mode="base64", inf_nan_mode="strings")}
+    return to_jsonable_python({**known, "parts": parts}, bytes_mode="base64", inf_nan_mode="strings")

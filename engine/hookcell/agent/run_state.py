@@ -11,6 +11,7 @@ from uuid import uuid4
 from hookcell.context import RunFacts
 from hookcell.crossing import Uncrossable, encode_value
 from hookcell.history import History
+from hookcell.shapes import is_list, is_map
 from hookcell.state import HookState
 from hookcell.values import copied
 
@@ -70,6 +71,8 @@ class RunState:
         self.history = History(messages)
         self.metadata: dict[str, object] = dict(metadata or {})
         self.data = data
+        # What the provider wants to see again, by the first call's id of the answer it belongs to; no hook sees it.
+        self.notes: dict[str, Mapping[str, object]] = {}
         self._fields: dict[str, Any] = {**(state or {}), "history": self.history}
         self._turn = threading.Lock()
         self._waits = False
@@ -122,6 +125,17 @@ class RunState:
         finally:
             self._turn.release()
 
+    def note(self, call_id: str, notes: Mapping[str, object]) -> None:
+        """Keep what the provider left with an answer, and forget what belongs to none that is left."""
+        calls = {
+            each.get("id")
+            for message in self.history
+            if is_list(c := message.get("toolCalls"))
+            for each in c
+            if is_map(each)
+        }
+        self.notes = {**{call: kept for call, kept in self.notes.items() if call in calls}, call_id: notes}
+
     def wait(self) -> None:
         """The run went into a pending state: what follows happens to the run that is made from that."""
         self._waits = True
@@ -137,6 +151,7 @@ class RunState:
             "state": {key: value for key, value in self._fields.items() if key != "history"},
             "metadata": self.metadata,
             "data": self.data,
+            "notes": self.notes,
             "sessionId": self.session_id,
             "runId": self.run_id,
             "tenant": self.tenant,
@@ -152,7 +167,7 @@ class RunState:
     @classmethod
     def restored(cls, kept: Mapping[str, Any]) -> RunState:
         """The run that `kept` gave."""
-        return cls(
+        run = cls(
             messages=kept["messages"],
             state=kept["state"],
             metadata=kept["metadata"],
@@ -162,3 +177,5 @@ class RunState:
             tenant=kept["tenant"],
             environment=kept["environment"],
         )
+        run.notes = kept["notes"]
+        return run

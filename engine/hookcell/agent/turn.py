@@ -15,12 +15,10 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from hookcell.chain import run_point
 from hookcell.conversation import assistant_message, close_open_calls
 from hookcell.errors import HookFailure, HookThrew
 from hookcell.host_hook import HostHook
 from hookcell.outcomes import ABSENT
-from hookcell.points import POINTS
 from hookcell.shapes import is_list, is_map
 from hookcell.tool_call import ToolPipeline
 from hookcell.tool_result import ToolCall
@@ -216,13 +214,13 @@ class Turn:
                 messages=[*system, *map(_without_metadata, self.run.history)],
                 tools=[tool.definition() for tool in self.agent.tools.values()],
                 options=request,
+                notes=self.run.notes,
             )
         )
         calls = _with_ids(response.tool_calls)
         message = assistant_message(response.text, calls)
-        if response.metadata:
-            own_metadata = cast("dict[str, object]", message.get("metadata", {}))
-            message["metadata"] = {**response.metadata, **own_metadata}
+        if response.notes and calls:
+            self.run.note(calls[0].id, response.notes)
         history = self.run.history
         before = list(history)
         history.append(message)
@@ -271,16 +269,7 @@ class Turn:
         return await self.agent.app.run_chat(request, generate)
 
     async def _point(self, point: str, own: Mapping[str, object]) -> Decision:
-        facts = self.facts
-        agent_class = POINTS[point].family == "agent_class"
-        decision = await run_point(
-            self.hooks,
-            point,
-            facts.agent_class_context(own) if agent_class else facts.context(own),
-            run=facts,
-            limits=self.agent.limits,
-            storage=self.storage,
-        )
+        decision = await self.pipeline.point(point, own)
         self.note((decision,))
         return decision
 

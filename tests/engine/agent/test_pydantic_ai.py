@@ -19,7 +19,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolC
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RequestUsage
 
-from hookcell.agent import ModelRequest, ModelResponse, ToolDefinition, Usage, create_agent, define_tool
+from hookcell.agent import ModelRequest, ModelResponse, ToolDefinition, TurnResult, Usage, create_agent, define_tool
 from hookcell.agent.pydantic_ai import PydanticAIModel
 
 HELLO: dict[str, object] = {"role": "user", "content": "hello"}
@@ -395,7 +395,7 @@ def test_text_calls_usage_and_the_reason_come_back() -> None:
     ]
     assert answer.usage == Usage(input_tokens=11, output_tokens=5)
     assert answer.finish_reason == "tool_call"
-    assert answer.metadata == {}
+    assert answer.notes == {}
 
 
 @pytest.mark.parametrize(
@@ -449,18 +449,16 @@ def test_what_a_provider_may_want_back_is_kept_as_json_and_repeats_no_text() -> 
         provider_name="p",
         provider_url="https://p.example",
     )
-    kept = asked(scripted.model).metadata
+    kept = asked(scripted.model).notes
     assert kept == {
-        "pydanticAI": {
-            "provider_name": "p",
-            "provider_url": "https://p.example",
-            "parts": [
-                {"part_kind": "thinking", "content": "hm", "id": "t1", "signature": "sig", "provider_name": "p"},
-                {"part_kind": "text", "id": "m1", "provider_name": "p"},
-                {"part_kind": "tool-call", "provider_name": "p", "provider_details": {"raw": "_w=="}},
-                {"part_kind": "tool-call"},
-            ],
-        }
+        "provider_name": "p",
+        "provider_url": "https://p.example",
+        "parts": [
+            {"part_kind": "thinking", "content": "hm", "id": "t1", "signature": "sig", "provider_name": "p"},
+            {"part_kind": "text", "id": "m1", "provider_name": "p"},
+            {"part_kind": "tool-call", "provider_name": "p", "provider_details": {"raw": "_w=="}},
+            {"part_kind": "tool-call"},
+        ],
     }
     assert json.loads(json.dumps(kept)) == kept
 
@@ -468,9 +466,7 @@ def test_what_a_provider_may_want_back_is_kept_as_json_and_repeats_no_text() -> 
 def test_thinking_is_no_text() -> None:
     answer = asked(Scripted(theirs.ThinkingPart("hm"), theirs.TextPart("yes")).model)
     assert answer.text == "yes"
-    assert answer.metadata["pydanticAI"] == {
-        "parts": [{"part_kind": "thinking", "content": "hm"}, {"part_kind": "text"}]
-    }
+    assert answer.notes == {"parts": [{"part_kind": "thinking", "content": "hm"}, {"part_kind": "text"}]}
 
 
 def test_the_models_own_error_comes_through() -> None:
@@ -502,7 +498,7 @@ def test_text_is_told_as_it_comes_and_the_answer_is_whole(backend: str) -> None:
     assert answer.text == "let me see"
     assert [call.wire() for call in answer.tool_calls] == [SHOUT, {"id": "c2", "name": "weather", "args": '{"city":'}]
     assert answer.usage.output_tokens > 0
-    kept: Any = answer.metadata["pydanticAI"]
+    kept: Any = answer.notes
     assert kept["parts"][0] == {
         "part_kind": "thinking",
         "content": "hm",
@@ -631,3 +627,55 @@ def test_a_library_that_lacks_a_part_of_its_own_says_so_itself() -> None:
     said = in_a_fresh_process(MISSING.format(name="pydantic_graph"))
     assert "pydantic_graph" in said
     assert "hookcell[models]" not in said
+
+
+def test_what_the_model_thought_goes_back_to_it_and_to_no_hook() -> None:
+    """Between tool calls some providers refuse a request without their own reasoning. Texts go back without ids."""
+    requests: list[list[theirs.ModelMessage]] = []
+
+    def says(messages: list[theirs.ModelMessage], _: AgentInfo) -> theirs.ModelResponse:
+        requests.append(messages)
+        if len(requests) > 1:
+            return theirs.ModelResponse(parts=[theirs.TextPart("done")])
+        call = theirs.ToolCallPart("weather", {"city": "Oslo"}, "c1", id="fc1", provider_name="function")
+        return theirs.ModelResponse(
+            parts=[
+                theirs.ThinkingPart("hm, a secret", id="t1", signature="sig", provider_name="function"),
+                theirs.TextPart("let me see", id="m1"),
+                call,
+            ]
+        )
+
+    seen: list[str] = []
+
+    class Watch:
+        name = "watch"
+
+        def pre_generate(self, ctx: Any) -> None:
+            seen.append(repr((ctx.messages, ctx.request, ctx.metadata)))
+
+        def post_generate(self, ctx: Any, result: Any) -> None:
+            seen.append(repr((ctx.messages, ctx.metadata, result)))
+
+        def pre_tool_call(self, ctx: Any) -> dict[str, object]:
+            return {"input": {"city": "Rome"}}
+
+    weather = define_tool("weather", input={"type": "object"}, execute=lambda _: "sun", needs_approval=True)
+    agent = create_agent(provider=PydanticAIModel(FunctionModel(says)), tools=[weather], hooks=[Watch()])
+
+    async def main() -> TurnResult:
+        paused = await agent.send("hi")
+        assert paused.pending is not None
+        return await agent.resume(paused.pending.token, {"c1": "approve"})
+
+    result = anyio.run(main)
+    assert result.text == "done"
+    answer = requests[1][1]
+    assert isinstance(answer, theirs.ModelResponse)
+    thought, text, call = answer.parts
+    assert thought == theirs.ThinkingPart("hm, a secret", id="t1", signature="sig", provider_name="function")
+    assert text == theirs.TextPart("let me see")
+    assert isinstance(call, theirs.ToolCallPart)
+    assert (call.id, call.args, call.provider_name) == ("fc1", {"city": "Rome"}, "function")
+    assert len(seen) == 4
+    assert not any("secret" in each or "sig" in each for each in (*seen, repr(result.messages)))

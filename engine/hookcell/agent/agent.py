@@ -238,7 +238,7 @@ def create_agent(
 
     Raises:
         ValueError: Two tools have one name, two hooks do that may not, or a name or number does not do.
-        TypeError: As `HookRegistry.register`, or the agent class is none.
+        TypeError: As `HookRegistry.register`, or the agent class has no method that is ever called.
     """
     check_name(name)
     if max_steps < 1 or max_depth < 1:
@@ -246,37 +246,52 @@ def create_agent(
     if isinstance(agent_class, type):
         agent_class = cast("Callable[[], object]", agent_class)()
     class_hook = agent_class_hook(agent_class, name) if agent_class is not None else None
+    if agent_class is not None and class_hook is None and own_run(agent_class) is None:
+        raise TypeError(
+            f"the agent class {type(agent_class).__name__} has no method of an agent-class point and no run; "
+            "give it before_prompt, before_tool, after_tool, after_response, on_error or run"
+        )
     registry = hooks if isinstance(hooks, HookRegistry) else HookRegistry(hooks)
     arrangement = Arrangement(registry, agent_class=class_hook)
-    by_name = {agent.name: agent for agent in sub_agents}
-    # So that a name that cannot be is told now, not in the middle of a run.
-    lead = arrangement.inherited(arrangement.snapshot())
-    for agent in by_name.values():
-        Arrangement(agent.hooks, lead=lead, agent_class=agent.class_hook).snapshot()
+    sub_agents = tuple(sub_agents)
+    _check_names(arrangement, sub_agents)
     return Agent(
         name=name,
         description=description,
         prompt=prompt,
         provider=provider,
-        tools=_tools([*tools, *map(_as_tool, by_name.values())]),
-        sub_agents=by_name,
+        tools=_tools([*tools, *map(_as_tool, sub_agents)]),
+        sub_agents={agent.name: agent for agent in sub_agents},
         hooks=registry,
         agent_class=agent_class,
         class_hook=class_hook,
         own_run=own_run(agent_class),
         permissions=Permissions.of(permissions),
         guardrails=tuple(guardrails),
-        app=app or App(),
+        app=App() if app is None else app,
         request=cast("dict[str, object]", copied(dict(request or {}))),
-        storage=storage or InMemoryStorage(),
-        limits=limits or ChainLimits(),
+        # A storage that is empty may be false.
+        storage=InMemoryStorage() if storage is None else storage,
+        limits=ChainLimits() if limits is None else limits,
         compaction=compaction,
-        approvals=approvals or _APPROVALS,
+        approvals=_APPROVALS if approvals is None else approvals,
         on_event=on_event,
         on_permission_decision=on_permission_decision,
         max_steps=max_steps,
         max_depth=max_depth,
     )
+
+
+def _check_names(hooks: Arrangement, sub_agents: Iterable[Agent]) -> None:
+    """Have a hook's name that cannot be told now, not in the middle of a run: at every depth, as hooks are inherited.
+
+    Raises:
+        ValueError: As `Arrangement.snapshot`.
+    """
+    lead = hooks.inherited(hooks.snapshot())
+    for agent in sub_agents:
+        own = Arrangement(agent.hooks, lead=lead, agent_class=agent.class_hook)
+        _check_names(own, agent.sub_agents.values())
 
 
 def _run(options: RunOptions) -> RunState:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import anyio
 from anyio.lowlevel import EventLoopToken, current_token
 
-from .events import Event
+from .events import Event, TurnDone
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -110,7 +110,7 @@ class TurnStream:
             _spawn(self._background)
         background = self._background
         try:
-            return await background.events.receive()
+            event = await background.events.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError):  # the second where it ended between two events
             await self.aclose()
             if background.error is not None:
@@ -119,6 +119,9 @@ class TurnStream:
         except BaseException:
             await self.aclose()  # the reader was cancelled, and with it the turn
             raise
+        if isinstance(event, TurnDone):
+            background.result = event.result  # for a reader that leaves here, before the turn's task is through
+        return event
 
     async def aclose(self) -> None:
         """End the turn, if it is not over: cancel it and wait until it is gone. Inside the turn, it does not wait."""

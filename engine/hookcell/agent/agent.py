@@ -238,7 +238,7 @@ def create_agent(
 
     Raises:
         ValueError: Two tools have one name, two hooks do that may not, or a name or number does not do.
-        TypeError: As `HookRegistry.register`, or the agent class has no method that is ever called.
+        TypeError: As `HookRegistry.register`, or the agent class has a pipeline hook's method.
     """
     check_name(name)
     if max_steps < 1 or max_depth < 1:
@@ -246,11 +246,6 @@ def create_agent(
     if isinstance(agent_class, type):
         agent_class = cast("Callable[[], object]", agent_class)()
     class_hook = agent_class_hook(agent_class, name) if agent_class is not None else None
-    if agent_class is not None and class_hook is None and own_run(agent_class) is None:
-        raise TypeError(
-            f"the agent class {type(agent_class).__name__} has no method of an agent-class point and no run; "
-            "give it before_prompt, before_tool, after_tool, after_response, on_error or run"
-        )
     registry = hooks if isinstance(hooks, HookRegistry) else HookRegistry(hooks)
     arrangement = Arrangement(registry, agent_class=class_hook)
     sub_agents = tuple(sub_agents)

@@ -50,8 +50,8 @@ MUTATIONS: Final[list[Mutation]] = [
     Mutation(
         "C7",
         "agent/run_state.py",
-        '{**(state or {}), "history": self.history}',
-        '{**(state or {}), "history": list(self.history)}',
+        '{**fields, "history": self.history}',
+        '{**fields, "history": list(self.history)}',
     ),
     Mutation("C7", "agent/turn.py", "self.meta.update(decision.meta)", "pass"),
     Mutation("C7", "context.py", 'HookState(self._hand("state")).set(name, value)', "pass"),

@@ -29,6 +29,7 @@ from .turn import Ended, Turn
 from .watch import OnEvent, OnPermissionDecision, Watch
 
 if TYPE_CHECKING:
+    from hookcell.history import Message
     from hookcell.host_hook import AgentHook, HostHook
 
     from .compaction import Compaction
@@ -164,7 +165,7 @@ class Agent:
             turn.run.wait()
         result = TurnResult(
             output=end.output if isinstance(end, Ended) else None,
-            messages=list(turn.run.history),
+            messages=cast("list[Message]", copied(list(turn.run.history))),
             usage=turn.usage,
             meta=turn.meta,
             decisions=tuple(turn.decisions),

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import anyio
 
 from hookcell.conversation import show_final_args
-from hookcell.crossing import Uncrossable, encode_value
 from hookcell.errors import HookFailure
 from hookcell.shapes import is_list, is_map
 from hookcell.tool_result import Gate, ToolCall, ToolError, ToolResult, text_of
@@ -22,10 +21,9 @@ from hookcell.values import copied, same
 from hookcell_sandbox.guest_text import escape
 
 from .approvals import Answer, Deny, PendingCall
-from .errors import RunNotSerialisable
 from .events import ApprovalRequired, PermissionDecision, ToolDone, ToolFailed, ToolStarted
 from .middleware import ToolRun
-from .run_state import RunState
+from .run_state import RunState, check_keepable
 from .tools import Tool, ToolContext, ToolOutput, call_host_code, json_value, run_tool
 
 if TYPE_CHECKING:
@@ -367,10 +365,7 @@ class Batch:
                 each["args"] = entry.approved_args
                 calls.append(self._pending(entry))
             kept.append(each)
-            try:
-                encode_value({key: value for key, value in each.items() if key != "turn"}, f"/calls/{len(kept) - 1}")
-            except Uncrossable as error:
-                raise RunNotSerialisable(error.path, error.type) from error
+            check_keepable({key: value for key, value in each.items() if key != "turn"}, f"/calls/{len(kept) - 1}")
         return Paused(kept=self._turn.kept(kept), calls=tuple(calls))
 
     def _pending(self, entry: _Entry) -> PendingCall:

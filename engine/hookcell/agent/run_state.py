@@ -20,7 +20,7 @@ from .errors import RunBusy, RunNotSerialisable
 if TYPE_CHECKING:
     from hookcell.history import Message
 
-__all__ = ["RunState"]
+__all__ = ["RunState", "check_keepable"]
 
 
 class RunState:
@@ -68,12 +68,14 @@ class RunState:
         self.session_id = session_id or self.run_id
         self.tenant = tenant
         self.environment = environment
-        self.history = History(messages)
-        self.metadata: dict[str, object] = dict(metadata or {})
+        # Copies: what hooks do to this run is not done to the next one that is seeded with the same values.
+        self.history = History(cast("list[Message]", copied(list(messages))))
+        self.metadata: dict[str, object] = cast("dict[str, object]", copied(dict(metadata or {})))
         self.data = data
         # What the provider wants to see again, by the first call's id of the answer it belongs to; no hook sees it.
         self.notes: dict[str, Mapping[str, object]] = {}
-        self._fields: dict[str, Any] = {**(state or {}), "history": self.history}
+        fields = cast("dict[str, Any]", copied(dict(state or {})))
+        self._fields: dict[str, Any] = {**fields, "history": self.history}
         self._turn = threading.Lock()
         self._waits = False
 
@@ -158,10 +160,7 @@ class RunState:
             "environment": self.environment,
         }
         for key, value in kept.items():
-            try:
-                encode_value(value, f"/{key}")
-            except Uncrossable as error:
-                raise RunNotSerialisable(error.path, error.type) from error
+            check_keepable(value, f"/{key}")
         return kept
 
     @classmethod
@@ -179,3 +178,19 @@ class RunState:
         )
         run.notes = kept["notes"]
         return run
+
+
+def check_keepable(value: object, path: str) -> None:
+    """Refuse a value that a pending state cannot keep.
+
+    Args:
+        value: Any value.
+        path: JSON Pointer of it, for the error.
+
+    Raises:
+        RunNotSerialisable: It, or something in it, is no JSON value and no bytes.
+    """
+    try:
+        encode_value(value, path)
+    except Uncrossable as error:
+        raise RunNotSerialisable(error.path, error.type) from error

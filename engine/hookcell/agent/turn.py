@@ -8,6 +8,7 @@ before_prompt ─► ┌ pre_generate ─► model ─► post_generate ─► t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -29,8 +30,9 @@ from .batch import Batch, Paused
 from .compaction import Compactor
 from .errors import DepthExceeded, StepLimitReached
 from .events import CompactionDone, CompactionStarted, TextDelta, TurnFailed
-from .models import ModelRequest, ModelResponse, Provider, Usage
+from .models import ModelRequest, ModelResponse, OnText, Provider, Usage
 from .own_run import StepContext, run_step
+from .run_state import check_keepable
 
 if TYPE_CHECKING:
     from hookcell.history import Message
@@ -48,8 +50,8 @@ __all__ = ["Ended", "Turn"]
 _NOT_RUN: Final = "This call did not run to its end: the turn was cut short."
 _COMPACTION_EVENTS: Final = {"compaction.start": CompactionStarted, "compaction.done": CompactionDone}
 
-# How many turns this task is inside of, through sub-agents, tools and hooks.
-_depth: ContextVar[int] = ContextVar("hookcell_depth", default=0)
+# How many turns this task is inside of, through sub-agents, tools and hooks; and the least that one of them allows.
+_depth: ContextVar[tuple[int, float]] = ContextVar("hookcell_depth", default=(0, math.inf))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +155,8 @@ class Turn:
         Raises:
             RunNotSerialisable: The run holds something that cannot be kept.
         """
+        for key, value in {"prompt": self._prompt, "meta": self.meta}.items():
+            check_keepable(value, f"/{key}")
         return {
             "run": self.run.kept(),
             "prompt": self._prompt,
@@ -249,20 +253,21 @@ class Turn:
             told = True
             await self.watch.emit(TextDelta(agent=self.agent.name, depth=self.depth, text=text))
 
-        async def generate() -> ModelResponse:
-            response = await self.agent.provider.generate(request, on_text if self.watch.streaming else None)
-            self.usage += response.usage
-            if self.watch.streaming and response.text and not told:
-                await on_text(response.text)
-            return response
-
-        return await self.agent.app.run_chat(request, generate)
+        streaming = self.watch.streaming
+        response = await self._call(self.agent.provider, request, on_text if streaming else None)
+        if streaming and response.text and not told:
+            await on_text(response.text)  # as middleware left it, or gave it without asking the model
+        return response
 
     async def _ask_quietly(self, request: ModelRequest, provider: Provider | None) -> ModelResponse:
         """Call a model for the loop's own ends: no hooks, nothing told, its tokens counted."""
+        return await self._call(provider or self.agent.provider, request, None)
 
+    async def _call(self, provider: Provider, request: ModelRequest, on_text: OnText | None) -> ModelResponse:
         async def generate() -> ModelResponse:
-            response = await (provider or self.agent.provider).generate(request, None)
+            response = await provider.generate(request, on_text)
+            if not isinstance(cast("object", response), ModelResponse):
+                raise TypeError(f"a provider answers with a ModelResponse, not {type(response).__name__}")
             self.usage += response.usage
             return response
 
@@ -316,13 +321,14 @@ class Turn:
 
 
 @contextmanager
-def _deeper(most: int) -> Generator[None]:
-    depth = _depth.get() + 1
+def _deeper(most: float) -> Generator[None]:
+    depth, least = _depth.get()
+    depth, most = depth + 1, min(most, least)
     if depth > most:
         raise DepthExceeded(
             f"agents run inside one another {depth} deep (limit {most}); end the recursion or raise max_depth"
         )
-    token = _depth.set(depth)
+    token = _depth.set((depth, most))
     try:
         yield
     finally:

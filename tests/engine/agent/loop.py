@@ -8,11 +8,23 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from hookcell.agent import Agent, Event, Tool, TurnResult, create_agent, define_tool, mock_model
+from hookcell.agent import Agent, Event, Tool, TurnResult, TurnStream, create_agent, define_tool, mock_model
 
 from ..fake_sandbox import FakeSandbox, host  # noqa: TID252 tests are no package that could be named
 
-__all__ = ["ANY", "BACKENDS", "FakeSandbox", "agent_of", "calling", "contents", "host", "send", "tool", "watching"]
+__all__ = [
+    "ANY",
+    "BACKENDS",
+    "FakeSandbox",
+    "agent_of",
+    "calling",
+    "contents",
+    "drained",
+    "host",
+    "send",
+    "tool",
+    "watching",
+]
 
 ANY: Final = {"type": "object"}
 """A schema that takes every map."""
@@ -44,6 +56,11 @@ def send(agent: Agent, content: Any = "hi", backend: str = "asyncio", **options:
 def contents(result: TurnResult) -> list[object]:
     """What the tool messages of a turn say."""
     return [message["content"] for message in result.messages if message["role"] == "tool"]
+
+
+async def drained(stream: TurnStream) -> list[Any]:
+    """The events of a stream, read to its end."""
+    return [event async for event in stream]
 
 
 def watching(kinds: type[Event] | tuple[type[Event], ...] = Event) -> tuple[list[Any], Callable[[Event], None]]:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from .budget import Budget, ChainLimits
 from .errors import ChainExhausted, ContextInvalid, HookFailure
-from .guest_call import Draft, GuestCall, HostCall, Request, StorageAccess, call_guest
+from .guest_call import StorageAccess, call_guest
 from .hook import GuestHook
 from .host_call import call_host
 from .merge import ChainState, ValidateArgs
 from .points import POINTS
+from .steps import Draft, GuestCall, HostCall, Request
 from .trace import Decision, Moment, OutcomeKind, TraceEntry
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hookcell_sandbox.errors import DeadlineExceeded, FuelExhausted, GuestError, SandboxError
-from hookcell_sandbox.guest_text import EMPTY_LOG, GuestLog, escape
+from hookcell_sandbox.guest_text import escape
 
 from . import request_view, state_view
 from .codec import Encoded, Uncrossable, encode_context, encode_value
@@ -16,19 +16,19 @@ from .malformed import Malformed
 from .outcomes import ABSENT, Outcome, ThrownError, read_outcome
 from .patch import apply_patch, written_paths
 from .proposal import Proposal, propose
+from .steps import Draft, GuestCall, HostCall, Request
 from .storage import HookStorage, StorageKey, Stored
 
 if TYPE_CHECKING:
-    from hookcell_sandbox.limits import Limits
-    from hookcell_sandbox.program import Completion, Program
+    from hookcell_sandbox.program import Completion
 
     from .budget import Budget
     from .context import RunFacts
-    from .hook import GuestHook, GuestSandbox
+    from .hook import GuestHook
     from .merge import ChainState
     from .trace import Moment
 
-__all__ = ["Draft", "GuestCall", "HostCall", "Request", "StorageAccess", "call_guest"]
+__all__ = ["StorageAccess", "call_guest"]
 
 ATTEMPTS: Final = 3
 """How often a hook runs when its storage changes under it (G3)."""
@@ -38,40 +38,7 @@ _NOTHING: Final = Outcome()
 _NIL: Final = Encoded(b"\xc0")
 
 
-class GuestCall(NamedTuple):
-    """Asks the chain's driver to run a guest."""
-
-    sandbox: GuestSandbox
-    program: Program
-    entry: str
-    payload: bytes
-    limits: Limits
-
-
-class HostCall(NamedTuple):
-    """Asks the chain's driver to call the host's own code, which may be ``async``."""
-
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-
-
-Request = GuestCall | HostCall
 Steps = Generator[Request, Any, Proposal]
-
-
-class Draft:
-    """What is known so far for a hook's trace entry."""
-
-    __slots__ = ("attempts", "bytes_in", "bytes_out", "fuel_used", "log", "moment", "notes")
-
-    def __init__(self) -> None:
-        self.attempts = 0
-        self.bytes_in = 0
-        self.bytes_out = 0
-        self.fuel_used = 0
-        self.log: GuestLog = EMPTY_LOG
-        self.moment: Moment | None = None
-        self.notes: list[str] = []
 
 
 class StorageAccess(NamedTuple):

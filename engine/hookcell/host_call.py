@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from .context import HookContext
 from .errors import HookRecursion, HookThrew, OutcomeInvalid
-from .guest_call import Draft, HostCall, Request
 from .host_hook import HostHook, Replace
 from .malformed import Malformed
 from .outcomes import ABSENT, Outcome, ThrownError, check_outcome
 from .patch import apply_patch, written_paths
 from .proposal import Proposal, propose
+from .steps import Draft, HostCall, Request
 
 if TYPE_CHECKING:
     from .merge import ChainState

@@ -124,9 +124,12 @@ class Approvals:
 
     Raises:
         ValueError: The key is short.
+        TypeError: It is no bytes.
     """
 
     def __init__(self, *, key: bytes | None = None, store: ApprovalStore | None = None) -> None:
+        if key is not None and not isinstance(cast("object", key), bytes):
+            raise TypeError(f"the approval key is bytes, not {type(key).__name__}")
         if key is not None and len(key) < _KEY_BYTES:
             raise ValueError(f"the approval key has {len(key)} bytes; give {_KEY_BYTES} or more of secrets.token_bytes")
         self._key = key or secrets.token_bytes(32)

@@ -4,9 +4,9 @@
 byte differs.
 
 The engine is QuickJS-NG, out of the source package ``quickjs-ng`` of PyPI, behind the C files in
-``guest_sdk/languages/typescript/runtime``; the stripper is sucrase, out of the npm registry. Both are pinned by hash
-and kept in a cache. The same sources give the same bytes on every machine: no paths, no dates, no debug information,
-one pinned compiler.
+``guest_sdk/languages/typescript/runtime``, and as it stands once it has started. The stripper is sucrase, out of the
+npm registry. Both are pinned by hash and kept in a cache. The same sources give the same bytes on every machine: no
+paths, no dates, no debug information, one pinned compiler.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from hookcell_sandbox import SandboxError
+
 from .build_c import BuildFailed
+from .snapshot import snapshot
+from .wasm import RewriteFailed
 
 __all__ = ["build_engine", "main", "stripper_files"]
 
@@ -90,8 +94,12 @@ def build_engine(out: Path) -> None:
             made = Path(scratch) / f"{source.stem}.o"
             _compile([*_LANGUAGE, *flags, *headers, "-c", str(source), "-o", str(made)], scratch)
             sources.append(str(made))
-        _compile([*_LINK, *sources, "-o", str(out.absolute())], scratch)
-    out.chmod(0o644)  # the linker makes programs
+        linked = Path(scratch) / "engine.wasm"
+        _compile([*_LINK, *sources, "-o", str(linked)], scratch)
+        try:
+            out.write_bytes(snapshot(linked.read_bytes(), "hookcell_start"))
+        except (RewriteFailed, SandboxError) as error:
+            raise BuildFailed(f"the engine does not start: {error}") from error
 
 
 def stripper_files() -> dict[str, bytes]:

@@ -233,21 +233,16 @@ static bool hookjs_set_up(void) {
   return true;
 }
 
-static uint64_t hookjs_describe(void) {
+/* Build time, and removed there. The engine that ships is a snapshot taken after `hookcell_start`, so that no hook pays for
+ * prelude.js; a hook is one taken after `hookcell_setup`, which returns what the hook says of itself, or its error. */
+void EXPORT(hookcell_start)(void) { hookjs_start_engine(); }
+
+uint64_t EXPORT(hookcell_setup)(void) {
   if (!hookjs_set_up()) return hookjs_fail();
   hook_writer writer = {0};
   hookjs_encoder to = {&writer, "hook"};
   if (hookjs_encode(&to, hookjs_description, NULL, 0)) return hookjs_fail();
   return hookjs_return(&writer);
-}
-
-/* Build time: sets up and returns what the hook says of itself, a map; the builder removes both exports. The second is the
- * first as an entry point of the sandbox. */
-uint64_t EXPORT(hookcell_setup)(void) { return hookjs_describe(); }
-
-uint64_t EXPORT(hookcell_describe)(const uint8_t *unused, uint32_t bytes) {
-  (void)unused, (void)bytes;
-  return hookjs_describe();
 }
 
 /* --- a call ------------------------------------------------------------------------------------------------------------ */

@@ -142,6 +142,16 @@ def test_P17_agent_class_hooks_belong_to_their_class_alone(scripted: Scripted, k
     assert other.saw("agentName") == ["sub"] * 4
 
 
+def test_P17_agent_class_hooks_of_one_name_do_not_meet(scripted: Scripted, kind: str) -> None:
+    """What is not inherited stands in nobody's way: two of one name, or one hook of both agents."""
+    lead, own = scripted(kind, "same", watching(*METHODS)), scripted(kind, "same", watching(*METHODS))
+    Team(lead, own=[own]).loop.send()
+    assert (lead.saw("agentName"), own.saw("agentName")) == (["acts"] * 4, ["sub"] * 4)
+    shared = scripted(kind, "shared", watching("before_prompt"))
+    Team(shared, own=[shared]).loop.send()
+    assert shared.saw("agentName") == ["acts", "sub"]
+
+
 def test_P17_of_a_hook_of_both_families_the_pipeline_half_is_inherited(scripted: Scripted, kind: str) -> None:
     hook = scripted(kind, "both", watching("pre_tool_call", "before_tool", "before_prompt"))
     Team(hook).loop.send()

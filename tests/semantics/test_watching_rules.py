@@ -212,6 +212,14 @@ def test_P19_what_they_do_to_what_they_are_told_changes_nothing(scripted: Script
     assert "spoilt" not in str(loop.model.calls)
 
 
+def test_P19_a_content_of_parts_is_a_copy_too(backend: str) -> None:
+    """Which the model is sent as it is, and not as text."""
+    parts = [{"type": "text", "text": "x"}]
+    loop = Watched(on_event=spoil, tool=lambda _: parts)
+    loop.send(backend=backend)
+    assert loop.last_sent["content"] == parts == [{"type": "text", "text": "x"}]
+
+
 def test_P19_they_cannot_be_replaced_in_what_they_are_told() -> None:
     """Events and decisions are frozen."""
     loop = Watched()

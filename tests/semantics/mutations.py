@@ -62,13 +62,13 @@ MUTATIONS: Final[list[Mutation]] = [
     Mutation("C9", "agent/middleware.py", "in reversed(self._tool)", "in self._tool"),
     Mutation(
         "C9",
-        "agent/batch.py",
-        "            args=args,\n            agent_name",
-        '            args=cast("dict[str, object]", entry.call.args),\n            agent_name',
+        "agent/execution.py",
+        "        args=args,\n        agent_name",
+        '        args=cast("dict[str, object]", entry.call.args),\n        agent_name',
     ),
     Mutation(
         "C10",
-        "agent/batch.py",
+        "agent/verdicts.py",
         "rule = agent.permissions.judge(call.name, args)",
         "for early in agent.guardrails:\n            await call_host_code(early, call, args)\n"
         "        rule = agent.permissions.judge(call.name, args)",

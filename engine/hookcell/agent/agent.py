@@ -16,7 +16,7 @@ from hookcell.values import copied
 from .agent_class import agent_class_hook, own_run
 from .approvals import Answer, Approvals, PendingApproval, check_answers
 from .arrangement import Arrangement
-from .batch import Paused
+from .entry import Paused
 from .errors import ApprovalInvalid
 from .events import Event, TurnDone
 from .middleware import App

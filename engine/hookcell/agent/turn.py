@@ -26,7 +26,7 @@ from hookcell.tool_result import ToolCall
 from hookcell.values import copied, same
 
 from .arrangement import Arrangement
-from .batch import Batch, Paused
+from .batch import Batch
 from .compaction import Compactor
 from .errors import DepthExceeded, StepLimitReached
 from .events import CompactionDone, CompactionStarted, TextDelta, TurnFailed
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from .agent import Agent
     from .approvals import Answer
+    from .entry import Paused
     from .run_state import RunState
     from .watch import Watch
 

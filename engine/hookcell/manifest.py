@@ -19,15 +19,27 @@ from .points import ON_REQUEST_FIELDS, Point, field_names
 from .schemas import SchemaInvalid, compile_schema
 from .shapes import is_list, is_map
 
-__all__ = ["Manifest", "ManifestInvalid", "StorageScope", "fields_for", "manifest_findings", "parse_manifest"]
+__all__ = [
+    "NAME_CHARACTERS",
+    "NEEDS",
+    "Manifest",
+    "ManifestInvalid",
+    "StorageScope",
+    "fields_for",
+    "manifest_findings",
+    "parse_manifest",
+]
 
 StorageScope = Literal["run", "session", "hook"]
 
 _SCOPES: Final = frozenset({"run", "session", "hook"})
 _BYTES: Final = ModuleLimits().manifest_bytes
 _DEPTH: Final = 64
-_NAME_CHARACTERS: Final = 100
-_NEEDS: Final = 100
+NAME_CHARACTERS: Final = 100
+"""Of ``name``, ``version`` and ``sdk``."""
+
+NEEDS: Final = 100
+"""Entries of ``needs``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,18 +171,18 @@ def _abi(_: str, value: object) -> list[Finding]:
 def _line(key: str, value: object) -> list[Finding]:
     if not isinstance(value, str):
         return [_finding("manifest_shape", f"'{key}' is no string", _shown(value))]
-    if len(value) > _NAME_CHARACTERS:
+    if len(value) > NAME_CHARACTERS:
         what = f"characters in '{key}'"
-        return [Finding(code="manifest_shape", what=what, value=len(value), limit=_NAME_CHARACTERS, hint="shorten it")]
+        return [Finding(code="manifest_shape", what=what, value=len(value), limit=NAME_CHARACTERS, hint="shorten it")]
     return []
 
 
 def _needs(_: str, value: object) -> list[Finding]:
     if not is_list(value):
         return [_finding("manifest_needs", "'needs' is no list", _shown(value), hint='e.g. ["args"], or leave it out')]
-    if len(value) > _NEEDS:
+    if len(value) > NEEDS:
         what = "entries in 'needs'"
-        return [Finding(code="manifest_needs", what=what, value=len(value), limit=_NEEDS, hint="name each field once")]
+        return [Finding(code="manifest_needs", what=what, value=len(value), limit=NEEDS, hint="name each field once")]
     known = field_names() | {"*"}
     hint = f"fields: {', '.join(sorted(known))}"
     return [

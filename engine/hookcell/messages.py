@@ -13,9 +13,11 @@ from .outcomes import ABSENT
 from .shapes import is_list, is_map
 from .values import same
 
-__all__ = ["check_appended", "check_edited", "check_message"]
+__all__ = ["ROLES", "check_appended", "check_edited", "check_message"]
 
-_ROLES: Final = frozenset({"system", "user", "assistant", "tool"})
+ROLES: Final = ("system", "user", "assistant", "tool")
+"""Who may say a message."""
+
 _KEYS: Final = frozenset({"role", "content", "toolCalls", "toolCallId", "name", "metadata"})
 _MARKS: Final = ("replacedByHook", "modelArgs")
 """What the engine writes into a message's metadata: whose result a tool message holds (P5), and under the id of each
@@ -39,8 +41,8 @@ def check_message(message: object, path: str = "", *, known: frozenset[str] = fr
         if key not in _KEYS and key not in known:
             raise Malformed(path + pointer(key), "a message has no such key", f"it has {', '.join(sorted(_KEYS))}")
     role = message.get("role")
-    if not isinstance(role, str) or role not in _ROLES:
-        raise Malformed(f"{path}/role", f"a role is one of {', '.join(sorted(_ROLES))}")
+    if not isinstance(role, str) or role not in ROLES:
+        raise Malformed(f"{path}/role", f"a role is one of {', '.join(sorted(ROLES))}")
     _check_content(message, role, path)
     if "toolCalls" in message:
         _check_calls(message["toolCalls"], role, f"{path}/toolCalls")

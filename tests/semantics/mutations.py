@@ -122,7 +122,8 @@ MUTATIONS: Final[list[Mutation]] = [
         "P10",
         "agent/batch.py",
         "            if not entry.settled:\n                await self._settle(entry)",
-        "            if not entry.settled and entry.gate and entry.gate.runs:\n                await self._settle(entry)",
+        "            if not entry.settled and entry.gate and entry.gate.runs:\n"
+        "                await self._settle(entry)",
     ),
     Mutation(
         "P11",

@@ -26,7 +26,19 @@ from .settings import EngineSettings, config
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["JOB", "MAGIC", "MESSAGE_BYTES", "REPLY", "Status", "serve"]
+__all__ = [
+    "JOB",
+    "MAGIC",
+    "MESSAGE_BYTES",
+    "REPLY",
+    "Status",
+    "limit_for_good",
+    "limit_this_job",
+    "send",
+    "serve",
+    "take_the_pipes",
+    "used_address_space_bytes",
+]
 
 JOB = struct.Struct("<Q")
 """Host to child: length of the module in bytes, then the module."""
@@ -66,7 +78,7 @@ def serve(settings: Mapping[str, int], limits: Mapping[str, int], *, self_check:
         limits: ``module_bytes``, ``artifact_bytes``, ``cpu_seconds`` and ``address_space_bytes``.
         self_check: Try the library once before the limits are set (`self_check`).
     """
-    jobs, replies = _take_the_pipes()
+    jobs, replies = take_the_pipes()
     try:
         if self_check:
             from .self_check import self_check as check
@@ -75,11 +87,11 @@ def serve(settings: Mapping[str, int], limits: Mapping[str, int], *, self_check:
             gc.collect()  # its pool reserves address space, which would count against the limit below
         # Unpooled: a pool reserves hundreds of gigabytes of address space. The artifacts are the same.
         engine = wasmtime.Engine(config(EngineSettings(**settings)))
-        _limit_for_good(limits["address_space_bytes"])
+        limit_for_good(limits["address_space_bytes"])
     except Exception as error:
-        _send(replies, Status.UNFIT, f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:MESSAGE_BYTES])
+        send(replies, Status.UNFIT, f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:MESSAGE_BYTES])
         raise SystemExit(1) from None
-    _send(replies, Status.READY, b"")
+    send(replies, Status.READY, b"")
     while header := jobs.read(JOB.size):
         (length,) = JOB.unpack(header)
         if length > limits["module_bytes"]:
@@ -87,9 +99,9 @@ def serve(settings: Mapping[str, int], limits: Mapping[str, int], *, self_check:
         wasm = jobs.read(length)
         if len(wasm) != length:
             return
-        _limit_this_job(limits["cpu_seconds"])
+        limit_this_job(limits["cpu_seconds"])
         status, body = _compiled(engine, wasm, limits["artifact_bytes"])
-        _send(replies, status, body)
+        send(replies, status, body)
         if status == Status.NO_MEMORY:
             raise SystemExit(3)
 
@@ -112,7 +124,7 @@ def _compiled(engine: wasmtime.Engine, wasm: bytes, artifact_bytes: int) -> tupl
     return Status.ARTIFACT, artifact
 
 
-def _take_the_pipes() -> tuple[BinaryIO, BinaryIO]:
+def take_the_pipes() -> tuple[BinaryIO, BinaryIO]:
     """The ends that carry jobs and replies, moved where no stray print or read can reach them."""
     jobs = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")
@@ -126,13 +138,15 @@ def _take_the_pipes() -> tuple[BinaryIO, BinaryIO]:
     return jobs, replies
 
 
-def _send(replies: BinaryIO, status: bytes, body: bytes | bytearray) -> None:
-    replies.write(REPLY.pack(status, _address_space_bytes(), len(body)))
+def send(replies: BinaryIO, status: bytes, body: bytes | bytearray) -> None:
+    """Write one reply."""
+    replies.write(REPLY.pack(status, used_address_space_bytes(), len(body)))
     replies.write(body)
     replies.flush()
 
 
-def _limit_for_good(address_space_bytes: int) -> None:
+def limit_for_good(address_space_bytes: int, file_bytes: int = 0) -> None:
+    """Put this process under the limits that no job lifts: address space, no core dump, no larger file of its own."""
     # Where memory is short, this process goes first and not the host (Linux).
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:  # noqa: PTH123 pathlib costs a start 4 ms
         score.write("1000")
@@ -145,13 +159,13 @@ def _limit_for_good(address_space_bytes: int) -> None:
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     _lower(resource.RLIMIT_CORE, 0)
-    # No file of its own: the pipes are not files to this limit.
-    _lower(resource.RLIMIT_FSIZE, 0)
+    # The pipes are not files to this limit.
+    _lower(resource.RLIMIT_FSIZE, file_bytes)
     if sys.platform == "linux":
         _lower(resource.RLIMIT_AS, address_space_bytes)
 
 
-def _limit_this_job(cpu_seconds: int) -> None:
+def limit_this_job(cpu_seconds: int) -> None:
     """Let this process use so many CPU seconds more. Only the soft limit, so that the next job can have as many."""
     if sys.platform == "win32":
         return
@@ -173,7 +187,8 @@ def _lower(limit: int, value: int) -> None:
     resource.setrlimit(limit, (value, value))
 
 
-def _address_space_bytes() -> int:
+def used_address_space_bytes() -> int:
+    """Address space of this process; 0 = unknown."""
     # Not ru_maxrss: started by vfork, a process inherits the host's.
     try:
         with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 as above

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .compile_children import CompileLimits
     from .settings import EngineSettings
 
-__all__ = ["ChildLost", "CompileLink", "Refusal"]
+__all__ = ["ChildLost", "CompileLink", "Refusal", "start_child"]
 
 _START_SECONDS = 60.0
 """How long a child may take to start; two busy cores need about a second."""
@@ -36,7 +36,7 @@ package = types.ModuleType(given["package"])
 package.__path__ = [given["folder"]]
 sys.modules[given["package"]] = package
 from importlib import import_module
-import_module(given["package"] + ".compile_child").serve(**given["serve"])
+import_module(given["package"] + "." + given["module"]).serve(**given["serve"])
 """
 
 # Deaths that hostile code can bring about. Any other is an accident, and not held against the module.
@@ -254,20 +254,32 @@ class CompileLink:
 
 
 def _start(settings: EngineSettings, limits: CompileLimits, *, self_check: bool) -> subprocess.Popen[bytes]:
+    names = ("module_bytes", "artifact_bytes", "cpu_seconds", "address_space_bytes")
+    return start_child(
+        "compile_child",
+        settings=asdict(settings),
+        limits={name: getattr(limits, name) for name in names},
+        self_check=self_check,
+    )
+
+
+def start_child(module: str, **serve: object) -> subprocess.Popen[bytes]:
+    """Start a child of ours whose whole work is ``serve(**serve)`` of one module of this package.
+
+    It has a pipe at each of its standard files, and of the host's environment only what finds shared libraries.
+
+    Raises:
+        SandboxError: It did not start.
+    """
+    shown = module.replace("_", " ")
     if not sys.executable:
-        raise SandboxError("sys.executable is empty, so no compile child can start; set it to a Python interpreter")
+        raise SandboxError(f"sys.executable is empty, so no {shown} can start; set it to a Python interpreter")
     given = {
         "path": [os.path.abspath(entry) for entry in sys.path],  # noqa: PTH100 a Path would change what is no path
         "package": __package__,
         "folder": str(Path(__file__).resolve().parent),
-        "serve": {
-            "settings": asdict(settings),
-            "limits": {
-                name: getattr(limits, name)
-                for name in ("module_bytes", "artifact_bytes", "cpu_seconds", "address_space_bytes")
-            },
-            "self_check": self_check,
-        },
+        "module": module,
+        "serve": serve,
     }
     try:
         # Our own interpreter with our own text, and no shell.
@@ -282,7 +294,7 @@ def _start(settings: EngineSettings, limits: CompileLimits, *, self_check: bool)
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise SandboxError(f"the compile child did not start: {error}") from error
+        raise SandboxError(f"the {shown} did not start: {error}") from error
 
 
 _KEPT = frozenset({"LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH", "SYSTEMROOT", "PATH"})

@@ -301,6 +301,14 @@ class Instance(_Stored):
         native.global_get(self._context, scratch.global_, scratch.result_at)
         return scratch.result_32.value
 
+    def global_64(self, name: Name) -> int:
+        """The raw bits of an exported global that holds a number; of a 32-bit one only the low half counts."""
+        scratch = self.scratch
+        if not _export_get(self._context, scratch.instance_at, name.utf8, name.length, scratch.global_at):
+            raise NativeError("the global is not exported")
+        native.global_get(self._context, scratch.global_, scratch.result_at)
+        return scratch.result_64.value
+
     def drop_fiber(self) -> None:
         """End a suspended function where it stands. Linear memory may be read after that, not before."""
         self.future = None

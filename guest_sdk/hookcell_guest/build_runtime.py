@@ -28,8 +28,8 @@ from typing import Final
 from hookcell_sandbox import SandboxError
 
 from .build_c import BuildFailed
+from .sections import RewriteFailed
 from .snapshot import snapshot
-from .wasm import RewriteFailed
 
 __all__ = ["build_engine", "main", "stripper_files"]
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from hookcell_sandbox.binary import Cursor, Malformed
 
-from .wasm import CODE, RewriteFailed, content_of
+from .sections import CODE, RewriteFailed, content_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .wasm import Section
+    from .sections import Section
 
 __all__ = ["STATE_CHANGES", "find_state_changes"]
 

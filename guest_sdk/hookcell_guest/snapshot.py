@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from hookcell_sandbox.capture import CAPTURE_LIMITS, capture
 
 from .instructions import STATE_CHANGES, find_state_changes
-from .wasm import (
+from .sections import (
     DATA,
     DATA_COUNT,
     IMPORT,
@@ -25,7 +25,6 @@ from .wasm import (
     Export,
     Global,
     RewriteFailed,
-    add_exports,
     content_of,
     data_section,
     exports_of,
@@ -39,13 +38,14 @@ from .wasm import (
     signed,
     write_sections,
 )
+from .wasm import add_exports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from hookcell_sandbox import ArtifactCache, Limits
 
-    from .wasm import Section
+    from .sections import Section
 
 __all__ = ["Snapshot", "SnapshotRefused", "snapshot", "take_snapshot"]
 

@@ -36,8 +36,9 @@ from hookcell_sandbox import (
 )
 
 from .build_c import BuildFailed
+from .sections import RewriteFailed, exports_of, globals_of, read_sections
 from .snapshot import take_snapshot
-from .wasm import RewriteFailed, add_data, exports_of, globals_of, read_sections, remove_exports, set_custom
+from .wasm import add_data, remove_exports, set_custom
 
 __all__ = ["SDK", "BuildFailed", "BuildReport", "build", "main"]
 

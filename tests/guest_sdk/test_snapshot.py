@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hookcell import GuestHook, HookRegistry, RunFacts, run_point_sync
 from hookcell_guest import build_c
 from hookcell_guest.instructions import STATE_CHANGES, find_state_changes
+from hookcell_guest.sections import RewriteFailed, exports_of, globals_of, memory_of, read_sections
 from hookcell_guest.snapshot import SnapshotRefused, _segments, snapshot, take_snapshot
-from hookcell_guest.wasm import RewriteFailed, exports_of, globals_of, memory_of, read_sections
 from hookcell_sandbox import AdmissionPolicy, Completion, GuestTrap, Limits, ModuleRejected, Sandbox, admit
 
 HERE = Path(__file__).parent

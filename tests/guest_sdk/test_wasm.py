@@ -12,14 +12,12 @@ import wasmtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookcell_guest.wasm import (
+from hookcell_guest.sections import (
     CODE,
     DATA,
     DATA_COUNT,
     Export,
     RewriteFailed,
-    add_data,
-    add_exports,
     content_of,
     custom_name,
     exports_of,
@@ -28,12 +26,11 @@ from hookcell_guest.wasm import (
     put_memory,
     put_section,
     read_sections,
-    remove_exports,
-    set_custom,
     signed,
     unsigned,
     write_sections,
 )
+from hookcell_guest.wasm import add_data, add_exports, remove_exports, set_custom
 from hookcell_sandbox import AdmissionPolicy, ModuleReport, admit
 from hookcell_sandbox.binary import Cursor
 from hookcell_sandbox.settings import EngineSettings, config

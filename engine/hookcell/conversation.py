@@ -34,10 +34,10 @@ def assistant_message(text: str, calls: Iterable[ToolCall]) -> dict[str, object]
 
 
 def show_final_args(history: list[Message], gate: Gate) -> None:
-    """Make the assistant message that made a call show the arguments it runs with (P6).
+    """Make the assistant message that made a call show it as it runs (P6).
 
-    Where they differ, the model's own stay in that message's metadata, under ``modelArgs`` and the call's id. What a
-    hook wrote there itself in the meantime gives way, so that every copy of the arguments agrees.
+    The model's own arguments, where they differ, stay in that message's metadata, under ``modelArgs`` and the call's
+    id. What a hook wrote there itself in the meantime gives way, so that every copy of the call agrees.
     """
     call = gate.call
     if not is_object(gate.args):
@@ -48,7 +48,7 @@ def show_final_args(history: list[Message], gate: Gate) -> None:
         if not is_list(calls) or not any(is_map(each) and each.get("id") == call.id for each in calls):
             continue
         shown = [
-            {**each, "args": copied(gate.args)} if is_map(each) and each.get("id") == call.id else each
+            {**call.wire(), "args": copied(gate.args)} if is_map(each) and each.get("id") == call.id else each
             for each in calls
         ]
         if same(shown, calls):

@@ -116,8 +116,9 @@ def check_edited(
         marks: Whether this hook may write the engine's own marks in a message's metadata.
 
     Raises:
-        Malformed: A changed message is none; the edit broke the pairing of calls and results where it was whole; or,
-            without a grant, a system message changed, or a mark of the engine's is not what it was.
+        Malformed: A changed message is none; the edit broke the pairing of calls and results where it was whole, or
+            gave a call that is about to run its result; or, without a grant, a system message changed, or a mark of the
+            engine's is not what it was.
     """
     untouched = {id(message) for message in before}
     known: frozenset[str] | None = None
@@ -129,12 +130,43 @@ def check_edited(
         _check_system(before, after, path)
     if not marks:
         _check_marks(before, after, path)
+    _check_open_calls(before, after, path)
     old_faults = {fault for fault, _ in _pairing_faults(before)}
     for fault, index in _pairing_faults(after):
         if fault not in old_faults:
             what, call = fault
             reason = f"{what} '{escape(call, characters=60)}'"
             raise Malformed(path + pointer(index), reason, "keep a call and its result together")
+
+
+def _check_open_calls(before: Sequence[object], after: Sequence[object], path: str) -> None:
+    """Only the engine gives the model's latest calls their results: they are still to pass every gate (P3, P10)."""
+    open_calls = _open_calls(before)
+    answers = [_answered(message) for message in before]
+    for index, message in enumerate(after if open_calls else ()):
+        call = _answered(message)
+        if call not in open_calls:
+            continue
+        if call not in answers:
+            reason = "a hook cannot give a call that is about to run its result"
+            raise Malformed(path + pointer(index), reason, "return a result in pre_tool_call")
+        answers.remove(call)
+
+
+def _open_calls(messages: Sequence[object]) -> set[str]:
+    """Ids of the latest calls, as far as they have no result."""
+    answered: set[str | None] = set()
+    for message in reversed(messages):
+        answered.add(_answered(message))
+        calls = message.get("toolCalls") if is_map(message) else None
+        if is_list(calls) and calls:
+            return {str(call.get("id")) for call in calls if is_map(call)} - answered
+    return set()
+
+
+def _answered(message: object) -> str | None:
+    """The id of the call that a tool message answers; None for any other message."""
+    return str(message.get("toolCallId")) if is_map(message) and message.get("role") == "tool" else None
 
 
 def _check_content(message: dict[str, object], role: str, path: str) -> None:

@@ -23,7 +23,8 @@ __attribute__((used, visibility("default"))) struct {
 static JSValue hookjs_sdk = JS_UNDEFINED; /* an object; each of its properties is an export */
 
 static hook_items hookjs_files(void) {
-  if (hookcell_source.bytes > sizeof(hookcell_source.content)) return hook_items_of((hook_value){NULL, NULL});
+  bool filled = hookcell_source.bytes > 0 && hookcell_source.bytes <= sizeof(hookcell_source.content);
+  if (!filled) return hook_items_of((hook_value){NULL, NULL});
   return hook_items_of((hook_value){hookcell_source.content, hookcell_source.content + hookcell_source.bytes});
 }
 

@@ -3,12 +3,14 @@
 // built-in changes its own code's view of it and not this file's.
 (natives) => {
   "use strict";
+  const { Object, Array, Reflect, Function, String, Number, BigInt, Math, JSON, Date: PlainDate, RegExp, Map, Set, Promise, Proxy } = globalThis;
+  const { Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError } = globalThis;
+  const { ArrayBuffer, DataView, Uint8Array, WeakMap, WeakSet, WeakRef, isNaN, parseInt, parseFloat } = globalThis;
   const { log, copy, toUtf8, fromUtf8 } = natives;
   const { defineProperty, defineProperties, getOwnPropertyNames, getPrototypeOf, setPrototypeOf, keys, create, freeze } = Object;
   const { preventExtensions, hasOwn } = Object;
   const { apply, construct, ownKeys } = Reflect;
   const { isArray } = Array;
-  const PlainDate = Date;
   const hide = (target, name, value) => defineProperty(target, name, { value, writable: true, configurable: true, enumerable: false });
 
   // --- the points -----------------------------------------------------------------------------------------------------
@@ -82,7 +84,8 @@
     const { method, first, second, changes } = POINTS[point];
     if (methods[point] === undefined) throw new TypeError(`the hook has no method ${method}`);
     const stored = hasOwn(fields, "storage");
-    call = { fields, changes, stored, agentClass: first !== undefined, events: [], meta: undefined, now: fields.now, seed: fields.seed };
+    const writable = changes.filter((name) => hasOwn(fields, name));
+    call = { fields, writable, stored, agentClass: first !== undefined, events: [], meta: undefined, now: fields.now, seed: fields.seed };
     random = undefined;
     const value = first === undefined ? undefined : first === "error" ? errorOf(fields.error) : fields[first];
     call.ctx = call.agentClass ? agentContext(fields) : pipelineContext(fields);
@@ -94,7 +97,7 @@
 
   // [what goes into the outcome, the fields that may have changed]
   const finish = (returned) => {
-    const { agentClass, changes, fields, stored, ctx, events, meta } = call;
+    const { agentClass, writable, fields, stored, ctx, events, meta } = call;
     let outcome = {};
     if (agentClass) {
       if (returned !== undefined) outcome.replace = returned;
@@ -108,8 +111,7 @@
     }
     if (agentClass) keepInState(ctx);
     const changed = {};
-    for (const name of changes) {
-      if (!hasOwn(fields, name)) continue;
+    for (const name of writable) {
       changed[name] = agentClass ? fields[name] : ctx[name];
       if (changed[name] === undefined) throw new TypeError(`ctx.${name} was removed: change it, or give it a new value`);
     }
@@ -122,7 +124,7 @@
   // The fields themselves, those that may be changed writable, the rest not; no other key.
   const pipelineContext = (fields) => {
     for (const name of keys(fields)) {
-      if (!call.changes.includes(name) && name !== "storage") defineProperty(fields, name, { writable: false, configurable: false });
+      if (!call.writable.includes(name) && name !== "storage") defineProperty(fields, name, { writable: false, configurable: false });
     }
     common(fields, fields);
     if (fields.streaming === true) hide(fields, "emit", emit);

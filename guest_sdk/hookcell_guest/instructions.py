@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .sections import Section
 
-__all__ = ["STATE_CHANGES", "find_state_changes"]
+__all__ = ["STATE_CHANGES", "find_state_change"]
 
 STATE_CHANGES: Final[Mapping[str, str]] = {
     "table.set": "table_write",
@@ -67,8 +67,8 @@ _PLAIN = re.compile(
 )
 
 
-def find_state_changes(sections: Iterable[Section]) -> dict[str, int]:
-    """Each of `STATE_CHANGES` that some body holds → the first function (among the module's own) that does.
+def find_state_change(sections: Iterable[Section]) -> tuple[str, int] | None:
+    """The first of `STATE_CHANGES` that a body holds, and that function's number among the module's own; None = none.
 
     Whether it ever runs is not asked.
 
@@ -77,19 +77,19 @@ def find_state_changes(sections: Iterable[Section]) -> dict[str, int]:
     """
     content = content_of(sections, CODE) or b"\0"
     cursor = Cursor(content, 0, len(content))
-    found: dict[str, int] = {}
     try:
         for function in range(cursor.u32()):
             size = cursor.u32()
             body = Cursor(content, cursor.offset, cursor.offset + size)
             cursor.skip(size, "a function body")
-            _scan(body, function, found)
+            if name := _scan(body, function):
+                return name, function
     except Malformed as bad:
         raise RewriteFailed(f"the code section cannot be read: {bad.what} at its byte {bad.offset:_}") from None
-    return found
+    return None
 
 
-def _scan(body: Cursor, function: int, found: dict[str, int]) -> None:
+def _scan(body: Cursor, function: int) -> str | None:
     for _ in range(body.u32()):
         body.u32()
         body.byte()
@@ -98,7 +98,7 @@ def _scan(body: Cursor, function: int, found: dict[str, int]) -> None:
         stop = _PLAIN.match(body.buffer, at, body.end)
         body.offset = at if stop is None else stop.end()
         if not body.left:
-            return
+            return None
         at = body.offset
         opcode = body.byte()
         if opcode == _BR_TABLE:
@@ -110,10 +110,7 @@ def _scan(body: Cursor, function: int, found: dict[str, int]) -> None:
             name = _PREFIXED.get(opcode)
         if name is None:
             raise RewriteFailed(f"function {function} holds an unknown instruction at byte {at:_} of the code section")
-        body.u32()
-        if name in ("memory.init", "table.init", "table.copy"):
-            body.u32()
-        found.setdefault(name, function)
+        return name
 
 
 def _skip_labels(body: Cursor) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from hookcell_sandbox.capture import CAPTURE_LIMITS, capture
 
-from .instructions import STATE_CHANGES, find_state_changes
+from .instructions import STATE_CHANGES, find_state_change
 from .sections import (
     DATA,
     DATA_COUNT,
@@ -142,7 +142,8 @@ def _refuse_what_cannot_be_carried(sections: Sequence[Section]) -> None:
             raise SnapshotRefused(
                 "reference_global", f"global {index} is mutable and holds a reference, which no data can carry"
             )
-    for name, function in find_state_changes(sections).items():
+    if found := find_state_change(sections):
+        name, function = found
         raise SnapshotRefused(
             STATE_CHANGES[name],
             f"function {function} of the module's own holds {name}, and a snapshot carries memory and numbers alone; "

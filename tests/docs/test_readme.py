@@ -39,7 +39,6 @@ def table(name: str) -> list[list[str]]:
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """A folder in which every file was written and every block was run in order, and what they printed."""
-    pytest.importorskip("ziglang", reason="ziglang is not installed")
     folder = tmp_path_factory.mktemp("readme")
     paths = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     environment = {**os.environ, "PATH": paths, "PYTHONWARNINGS": "error"}

@@ -112,7 +112,7 @@ def build(entry: Path, out: Path, *, snapshot: bool = True) -> BuildReport:
         raise BuildFailed(f"{entry}: the hook's files take {len(slot):_} bytes (limit {_SOURCE_BYTES:_})")
     try:
         wasm = _with_files(slot)
-        ready = take_snapshot(wasm, _SETUP)
+        ready = take_snapshot(wasm, _SETUP, cache=_artifacts())
         description = _description(ready.memory, ready.result or 0)
         points = _points(description, entry)
         manifest = _manifest(description, entry)

@@ -74,6 +74,8 @@ declare global {
     warn(...data: any[]): void;
     error(...data: any[]): void;
     debug(...data: any[]): void;
+    trace(...data: any[]): void;
+    assert(condition?: boolean, ...data: any[]): void;
   }
   var console: Console;
 }

@@ -78,6 +78,10 @@ export default class Recorder implements Hook {
     return { result: this.rows };
   }
 
+  onError(error: Error): string {
+    return error.message;
+  }
+
   afterResponse(response: string, ctx: AfterResponseContext): string {
     return `${ctx.agentName}: ${response}`;
   }

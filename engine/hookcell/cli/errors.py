@@ -23,12 +23,37 @@ EXIT_PIPE: Final = 141
 
 
 class CommandFailed(Exception):
-    """Ends the command with a message for a person. What a guest or a file wrote is escaped in it already."""
+    """Ends the command with a message for a person. What a guest or a file wrote is escaped in it already.
+
+    Attributes:
+        message: What happened; may have several lines.
+        code: For programs.
+        place: File, line and column, as far as they are known.
+        hint: The next step.
+    """
 
     exit_code = EXIT_REFUSED
+    code = "refused"
+
+    def __init__(
+        self, message: str, *, code: str | None = None, place: str | None = None, hint: str | None = None
+    ) -> None:
+        self.message = message
+        self.code = code or self.code
+        self.place = place
+        self.hint = hint
+        first, newline, more = message.partition("\n")
+        shown = f"{place}: {first}" if place else first
+        shown = f"{shown} [{code}]" if code else shown
+        super().__init__(f"{shown}{newline}{more}" + (f"\n  next: {hint}" if hint else ""))
+
+    def record(self) -> dict[str, object]:
+        """The error as JSON."""
+        return {"code": self.code, "message": self.message, "place": self.place, "hint": self.hint}
 
 
 class Misused(CommandFailed):
-    """The command line itself is at fault."""
+    """The command line, or a file that it names, is at fault."""
 
     exit_code = EXIT_USAGE
+    code = "usage"

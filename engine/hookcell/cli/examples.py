@@ -12,7 +12,7 @@ from hookcell.outcomes import ABSENT
 from hookcell_sandbox.guest_text import escape
 
 from .tally import effect_of
-from .terminal import clipped
+from .windows import start_of_window, window
 
 if TYPE_CHECKING:
     from hookcell.errors import HookFailure
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["Example", "Examples", "excerpts"]
 
 _COLOURS: Final[dict[str, Style]] = {"denied": "red", "failed": "red", "mismatched": "red"}
-_LEAD: Final = 16
-"""Characters kept before the first difference, to see where it is."""
-
-_DIFFERENCE: Final = 24
-"""Characters of what differs that are worth seeing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,13 +106,11 @@ def excerpts(example: Example, terminal: Terminal) -> list[str]:
     before, after = _text(example.before), _text(example.after)
     skip = 0
     if example.what in ("rewritten", "replaced") and before is not None and after is not None:
-        same = _first_difference(before, after)
-        # What shows with the beginning in view is shown with it.
-        skip = same if same > room - _DIFFERENCE else 0
+        skip = start_of_window(before, after, room)
     if before is not None:
-        lines.append(f"  before  {_window(before, skip, room)}")
+        lines.append(f"  before  {window(before, skip, room)}")
     if after is not None:
-        lines.append(f"  after   {_window(after, skip, room)}")
+        lines.append(f"  after   {window(after, skip, room)}")
     return lines
 
 
@@ -161,18 +154,3 @@ def _text(value: object) -> str | None:
     if value is ABSENT:
         return None
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _first_difference(before: str, after: str) -> int:
-    return next(
-        (index for index, (one, other) in enumerate(zip(before, after, strict=False)) if one != other),
-        min(len(before), len(after)),
-    )
-
-
-def _window(text: str, skip: int, room: int) -> str:
-    """As much of the text as fits, from a little before ``skip``."""
-    start = max(skip - _LEAD, 0)
-    lead = "…" if start else ""
-    shown = escape(text[start : start + room + 1], characters=room + 1)
-    return clipped(lead + shown, room)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Final
 
 from hookcell.budget import ChainLimits
 from hookcell.errors import ConfigInvalid
-from hookcell.hook import FailurePolicy, GuestHook, admission_policy, check_name
+from hookcell.hook import FailurePolicy, GuestHook, GuestSandbox, admission_policy, check_name
 from hookcell.manifest import parse_manifest
-from hookcell_sandbox.errors import ModuleRejected, SandboxError
+from hookcell_sandbox.errors import Finding, ModuleRejected, SandboxError
 from hookcell_sandbox.guest_text import escape
 from hookcell_sandbox.limits import Limits, ModuleLimits
 
 from .errors import CommandFailed, Misused
 from .json_files import parse_json, read_json
-from .recorded_runs import opened
+from .sources import hook_file
 
 if TYPE_CHECKING:
     from hookcell_sandbox import ArtifactCache, Sandbox
 
     from .terminal import Terminal
 
-__all__ = ["Asked", "config_option", "load_guests", "module_bytes", "rejection", "sandbox_for"]
+__all__ = ["Asked", "config_option", "load_guest", "load_guests", "rejection", "sandbox_for"]
 
 _FINDING_LINES: Final = 100
 
@@ -124,33 +124,64 @@ def load_guests(asked: Asked, sandbox: Sandbox) -> list[GuestHook]:
 
 
 def _load(path: Path, asked: Asked, sandbox: Sandbox, unused: dict[str, object]) -> GuestHook:
-    wasm = module_bytes(path)
+    wasm = hook_file(path).wasm
+
+    def config_of(name: str | None) -> object:
+        # The manifest's name goes first, for that is what the hook is called.
+        return unused.pop(name if name is not None and name in unused else path.stem, None)
+
+    return load_guest(
+        wasm, path, sandbox=sandbox, config_of=config_of, limits=asked.limits, on_failure=asked.on_failure
+    )
+
+
+def load_guest(
+    wasm: bytes,
+    path: Path,
+    *,
+    sandbox: GuestSandbox,
+    config_of: Callable[[str | None], object],
+    limits: Limits,
+    on_failure: FailurePolicy = "raise",
+) -> GuestHook:
+    """One hook.
+
+    Args:
+        wasm: Its module.
+        path: The file that the user named.
+        sandbox: Where it will run.
+        config_of: Gives its config, or None, for the manifest's name.
+        limits: Of each call.
+        on_failure: Its policy (P11).
+
+    Raises:
+        CommandFailed: The module or its config is refused, with every finding.
+        Misused: The policy or the limits do not fit.
+    """
     shown = escape(str(path))
     try:
         # Whoever allows a call more memory allows a module to start with it.
-        memory_bytes = max(ModuleLimits().memory_bytes, asked.limits.memory_bytes)
+        memory_bytes = max(ModuleLimits().memory_bytes, limits.memory_bytes)
         program = sandbox.load(wasm, admission_policy(ModuleLimits(memory_bytes=memory_bytes)))
         name = parse_manifest(program.manifest).name
         _check_name(name or path.stem, shown)
-        # The manifest's name goes first, for that is what the hook is called.
-        key = name if name is not None and name in unused else path.stem
-        config = unused.pop(key, None)
         return GuestHook.from_program(
             program,
             sandbox=sandbox,
             fallback_name=path.stem,
-            config=config,
-            limits=asked.limits,
-            on_failure=asked.on_failure,
+            config=config_of(name),
+            limits=limits,
+            on_failure=on_failure,
         )
     except ModuleRejected as error:
-        raise CommandFailed(rejection(error, shown)) from error
+        raise rejection(error.findings, shown) from error
     except ConfigInvalid as error:
-        raise CommandFailed(f"{shown}: {error}; see `hookcell inspect {shown}` for its schema") from error
+        hint = f"`hookcell inspect {shown}` shows its schema with --json"
+        raise CommandFailed(str(error), code=error.code, place=shown, hint=hint) from error
     except SandboxError as error:
-        raise CommandFailed(f"{shown}: {error}") from error
+        raise CommandFailed(str(error), code=error.code, place=shown) from error
     except ValueError as error:
-        raise Misused(f"{shown}: {error}") from error
+        raise Misused(str(error), place=shown) from error
 
 
 def _check_name(name: str, shown: str) -> None:
@@ -160,17 +191,11 @@ def _check_name(name: str, shown: str) -> None:
         raise CommandFailed(f"{shown}: {error}") from error
 
 
-def module_bytes(path: Path) -> bytes:
-    """A module's bytes, and no more of them than it takes to see that they are too many."""
-    with opened(path) as file:
-        return file.read(ModuleLimits().module_bytes + 1)
-
-
-def rejection(error: ModuleRejected, shown: str) -> str:
-    """Every finding on a line of its own."""
-    count = len(error.findings)
-    lines = [f"{shown}: not admitted, for {count} reason{'s' if count != 1 else ''}"]
-    lines += [f"  {finding}" for finding in error.findings[:_FINDING_LINES]]
+def rejection(findings: Sequence[Finding], shown: str) -> CommandFailed:
+    """The refusal of a module: every finding on a line of its own."""
+    count = len(findings)
+    lines = [f"not admitted, for {count} reason{'s' if count != 1 else ''}"]
+    lines += [f"  {finding}" for finding in findings[:_FINDING_LINES]]
     if count > _FINDING_LINES:
         lines.append(f"  and {count - _FINDING_LINES} more")
-    return "\n".join(lines)
+    return CommandFailed("\n".join(lines), code=ModuleRejected.code, place=shown)

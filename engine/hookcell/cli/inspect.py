@@ -12,8 +12,8 @@ from hookcell_sandbox.admission import inspect as inspect_module
 from hookcell_sandbox.guest_text import escape
 
 from .errors import EXIT_REFUSED
-from .guests import module_bytes
 from .sheet import sheet_lines, sheet_record
+from .sources import module_bytes
 
 if TYPE_CHECKING:
     from .terminal import Terminal

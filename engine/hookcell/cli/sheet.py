@@ -9,8 +9,9 @@ from hookcell.manifest import Manifest, fields_for
 from hookcell.points import ON_REQUEST_FIELDS, POINTS, Point
 from hookcell.shapes import is_map
 from hookcell_sandbox.guest_text import escape
-from hookcell_sandbox.limits import KIB, MIB, ModuleLimits
+from hookcell_sandbox.limits import ModuleLimits
 
+from .bars import amount, bar
 from .table import Column, table
 from .terminal import folded
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["sheet_lines", "sheet_record"]
 
 _LABEL: Final = 10
-_BAR_CELLS: Final = 10
 _EXPORTS_SHOWN: Final = 12
 _NEVER: Final = (
     "read a clock, draw random numbers",
@@ -162,16 +162,10 @@ def _labelled(label: str, text: str, terminal: Terminal, *, lead: int = 4) -> li
 
 
 def _sizes(report: ModuleReport, terminal: Terminal) -> list[str]:
-    full, empty = ("█", "·") if terminal.unicode else ("#", ".")
     rows: list[list[str]] = []
     for name, value, limit in _figures(report):
-        share = value / limit if limit else 0.0
-        # Something is never nothing, and over the limit is never just full.
-        cells = min(max(round(share * _BAR_CELLS), 1 if value else 0), _BAR_CELLS)
-        bar = full * cells + empty * (_BAR_CELLS - cells)
-        shown = terminal.paint(bar, "red") if share > 1 else bar
-        in_bytes = name in _IN_BYTES
-        rows.append([_WORDS[name], _amount(value, in_bytes), _amount(limit, in_bytes), shown])
+        unit = "B" if name in _IN_BYTES else ""
+        rows.append([_WORDS[name], amount(value, unit), amount(limit, unit), bar(value, limit, terminal)])
     columns = [
         Column(head="", right=False),
         Column(head="size"),
@@ -222,13 +216,6 @@ def _figures(report: ModuleReport) -> Iterator[tuple[str, int, int]]:
     yield "globals", report.globals, limits.globals
     yield "elementSegments", report.element_segments, limits.element_segments
     yield "dataSegments", report.data_segments, limits.data_segments
-
-
-def _amount(value: int, in_bytes: bool) -> str:
-    if not in_bytes or value < KIB:
-        return f"{value:,}{' B' if in_bytes else ''}"
-    unit, size = ("MiB", MIB) if value >= MIB else ("KiB", KIB)
-    return f"{value / size:,.0f} {unit}" if value % size == 0 else f"{value / size:,.1f} {unit}"
 
 
 def _manifest_record(manifest: Manifest) -> dict[str, object]:

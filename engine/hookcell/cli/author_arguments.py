@@ -1,0 +1,55 @@
+"""The command line of those who write hooks: ``build``, ``check``, ``test``, ``bench``, ``init``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+__all__ = ["add_author_commands"]
+
+_HOOK_HELP: Final = "a module, or a source in TypeScript, JavaScript or C, which is built first"
+
+_BUILD: Final = """\
+Build a hook from TypeScript or JavaScript (needs nothing else) or from C (needs the
+package ziglang), and say how large it is and what it asks for. A source is a stranger's:
+it is parsed and started in the sandbox. The same source gives the same bytes everywhere.
+"""
+
+_CHECK: Final = """\
+Say everything that would keep a host from loading this hook, each with a next step. The
+module is read and compiled as on a host; none of it is run. A source is built first.
+"""
+
+
+def add_author_commands(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
+    """Add each command by a parser's own function for that."""
+
+    def command(name: str, summary: str, description: str) -> argparse.ArgumentParser:
+        parser = add_parser(
+            name,
+            help=summary,
+            description=description,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        return parser
+
+    for fill in (_build, _check):
+        fill(command)
+
+
+_Command = Callable[[str, str, str], argparse.ArgumentParser]
+
+
+def _build(command: _Command) -> None:
+    build = command("build", "build a hook from its source", _BUILD)
+    build.add_argument("source", type=Path, metavar="HOOK.ts|HOOK.c")
+    build.add_argument("-o", "--out", type=Path, metavar="OUT.wasm", help="default: the source's name with .wasm")
+
+
+def _check(command: _Command) -> None:
+    check = command("check", "say what would keep a host from loading a hook", _CHECK)
+    check.add_argument("hook", type=Path, metavar="HOOK", help=_HOOK_HELP)

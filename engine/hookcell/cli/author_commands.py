@@ -1,0 +1,24 @@
+"""Which function carries out which command of those who write hooks. Each is imported when it is called for."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .terminal import Terminal
+
+__all__ = ["author_command"]
+
+
+def author_command(asked: argparse.Namespace, terminal: Terminal) -> int | None:
+    """Carry out the command that ``asked`` names; the exit code, or None when it is none of these."""
+    if asked.command == "build":
+        from .build import build
+
+        return build(asked.source, asked.out, terminal, as_json=asked.json)
+    if asked.command == "check":
+        from .check import check
+
+        return check(asked.hook, terminal, as_json=asked.json)
+    return None

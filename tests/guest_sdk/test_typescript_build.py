@@ -183,5 +183,6 @@ def test_the_command_says_what_it_built_or_why_not(tmp_path: Path, capsys: pytes
 
 @pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="ziglang is not installed")
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+@pytest.mark.slow  # CI runs the same check as a step of its own
 def test_what_ships_is_what_its_sources_build(capsys: pytest.CaptureFixture[str]) -> None:
     assert build_runtime.main(["--check"]) == 0, capsys.readouterr().err

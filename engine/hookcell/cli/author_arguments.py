@@ -22,6 +22,13 @@ Say everything that would keep a host from loading this hook, each with a next s
 module is read and compiled as on a host; none of it is run. A source is built first.
 """
 
+_TEST: Final = """\
+Run the cases in tests/*.json beside a hook, under the limits of production, and show what
+differs. A case is {"context": {…}, "expect": {"outcome": {…}}}; it may have "point",
+"config", "storage", "fuel" (the most that the call may use) and "description", and
+"expect" may be {"error": {"code": "…"}}. A hook that returned nothing has the outcome {}.
+"""
+
 
 def add_author_commands(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
     """Add each command by a parser's own function for that."""
@@ -37,7 +44,7 @@ def add_author_commands(add_parser: Callable[..., argparse.ArgumentParser]) -> N
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         return parser
 
-    for fill in (_build, _check):
+    for fill in (_build, _check, _test):
         fill(command)
 
 
@@ -53,3 +60,11 @@ def _build(command: _Command) -> None:
 def _check(command: _Command) -> None:
     check = command("check", "say what would keep a host from loading a hook", _CHECK)
     check.add_argument("hook", type=Path, metavar="HOOK", help=_HOOK_HELP)
+
+
+def _test(command: _Command) -> None:
+    test = command("test", "run the cases beside a hook", _TEST)
+    test.add_argument(
+        "path", type=Path, nargs="?", default=Path(), metavar="PATH", help="a hook or its folder (default: this one)"
+    )
+    test.add_argument("--update", action="store_true", help="write what came out into the cases that expect other")

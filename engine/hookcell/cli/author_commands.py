@@ -21,4 +21,8 @@ def author_command(asked: argparse.Namespace, terminal: Terminal) -> int | None:
         from .check import check
 
         return check(asked.hook, terminal, as_json=asked.json)
+    if asked.command == "test":
+        from .author_test import author_test
+
+        return author_test(asked.path, terminal, update=asked.update, as_json=asked.json)
     return None

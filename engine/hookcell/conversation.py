@@ -81,6 +81,8 @@ def close_open_calls(history: list[Message], reason: str) -> None:
             continue
         calls = message.get("toolCalls")
         made = [each for each in calls if is_map(each)] if is_list(calls) else []
+        if not made:
+            continue  # a hook's note behind the calls
         missing = [each for each in made if each.get("id") not in answered]
         end = index + 1 + len(made) - len(missing)
         history[end:end] = [

@@ -14,6 +14,7 @@ from .outcomes import ABSENT, Outcome, ThrownError, check_outcome
 from .patch import apply_patch, written_paths
 from .proposal import Proposal, propose
 from .steps import Draft, HostCall, Request
+from .tool_result import message_of
 
 if TYPE_CHECKING:
     from .merge import ChainState
@@ -68,7 +69,7 @@ def call_host(
     try:
         returned = yield HostCall(hook.methods[point.name], arguments)
     except Exception as error:
-        name, message = type(error).__qualname__, _message(error)
+        name, message = type(error).__qualname__, message_of(error)
         raise HookThrew(hook=hook.name, point=point.name, name=name, message=message) from error
     finally:
         _leave(token)
@@ -91,14 +92,6 @@ def _leave(token: Token[frozenset[int]]) -> None:
         _running.reset(token)
     except ValueError:
         return  # an abandoned chain is closed by the garbage collector in some other context, which never had the mark
-
-
-def _message(error: Exception) -> str:
-    """What an exception says; its own ``__str__`` may throw, and no policy would hold for that."""
-    try:
-        return str(error)
-    except Exception as broken:
-        return f"(its message cannot be read: {type(broken).__qualname__})"
 
 
 def _outcome(returned: object, point: Point, ctx: HookContext, *, streaming: bool) -> Outcome:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .schemas import Schema
     from .trace import Decision, TraceEntry
 
-__all__ = ["ErrorKind", "Gate", "Origin", "SettledCall", "ToolCall", "ToolError", "ToolResult", "text_of"]
+__all__ = ["ErrorKind", "Gate", "Origin", "SettledCall", "ToolCall", "ToolError", "ToolResult", "message_of", "text_of"]
 
 ErrorKind = Literal["denied", "validation", "tool", "hook_failed", "refused"]
 Origin = Literal["tool", "hook", "denied", "validation", "hook_failed", "refused", "approval"]
@@ -32,6 +32,14 @@ def text_of(value: object) -> str:
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def message_of(error: Exception) -> str:
+    """What an exception says, as text that can cross; its own ``__str__`` may throw."""
+    try:
+        return str(error).encode("utf-8", "replace").decode()
+    except Exception as broken:
+        return f"(its message cannot be read: {type(broken).__qualname__})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +84,7 @@ class ToolError:
     @classmethod
     def of_exception(cls, error: Exception) -> Self:
         """What a tool threw, for the model."""
-        return cls(kind="tool", message=f"{type(error).__name__}: {error}")
+        return cls(kind="tool", message=f"{type(error).__name__}: {message_of(error)}")
 
     def wire(self) -> dict[str, object]:
         """``{kind, message, hook?}``."""

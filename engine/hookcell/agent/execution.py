@@ -69,6 +69,8 @@ async def _run_tool(turn: Turn, entry: Entry, args: Mapping[str, object], answer
     """The innermost layer: what the tool throws is an answer to the model, and only that."""
     try:
         sub_agent = turn.agent.sub_agents.get(entry.call.name)
+        if sub_agent is None and entry.turn_kept is not None:
+            return ToolOutput(content=f"sub-agent '{entry.call.name}' is not there any more", is_error=True)
         if sub_agent is not None:
             return ToolOutput(content=json_value(await _run_sub_agent(turn, entry, args, answers)))
         context = ToolContext(

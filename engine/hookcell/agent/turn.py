@@ -17,12 +17,13 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from hookcell.conversation import assistant_message, close_open_calls
+from hookcell.crossing import Uncrossable, encode_value
 from hookcell.errors import HookFailure, HookThrew
 from hookcell.host_hook import HostHook
 from hookcell.outcomes import ABSENT
 from hookcell.shapes import is_list, is_map
 from hookcell.tool_call import ToolPipeline
-from hookcell.tool_result import ToolCall
+from hookcell.tool_result import ToolCall, message_of
 from hookcell.values import copied, same
 
 from .arrangement import Arrangement
@@ -48,7 +49,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Ended", "Turn"]
 
-_NOT_RUN: Final = "This call did not run to its end: the turn was cut short."
+_NOT_RUN: Final = "The turn was cut short before this call had a result. It may have run."
+_AROUND_ARGS: Final = 6
+"""Containers round a call's arguments: context, state, messages, message, toolCalls and call."""
+
 _COMPACTION_EVENTS: Final = {"compaction.start": CompactionStarted, "compaction.done": CompactionDone}
 
 # How many turns this task is inside of, through sub-agents, tools and hooks; and the least that one of them allows.
@@ -222,8 +226,8 @@ class Turn:
                 notes=self.run.notes,
             )
         )
-        calls = _with_ids(response.tool_calls)
-        message = assistant_message(response.text, calls)
+        calls = [_crossing(call) for call in _with_ids(response.tool_calls)]
+        message = assistant_message(_unicode(response.text), calls)
         if response.notes and calls:
             self.run.note(calls[0].id, response.notes)
         history = self.run.history
@@ -348,13 +352,27 @@ def _without_metadata(message: Message) -> Message:
     return {key: value for key, value in message.items() if key != "metadata"} if "metadata" in message else message
 
 
+def _unicode(text: str) -> str:
+    """The text without lone surrogates, which no guest could be shown: one would fail every turn from here on."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _crossing(call: ToolCall) -> ToolCall:
+    """The call as it can stand in a context. Arguments that cannot become what is wrong with them: they never fit."""
+    try:
+        encode_value(call.args, "/args", enclosing=_AROUND_ARGS)
+    except Uncrossable as error:
+        call = replace(call, args=str(error))
+    return replace(call, name=_unicode(call.name))
+
+
 def _with_ids(calls: Iterable[ToolCall]) -> list[ToolCall]:
     """The calls with ids that are not empty and their own, without the slash that parts pending calls' paths."""
     seen: set[str] = set()
     named: list[ToolCall] = []
     for index, call in enumerate(calls):
         name = call.id
-        if not name or "/" in name or name in seen:
+        if not name or "/" in name or name in seen or name != _unicode(name):
             name = next(free for n in range(index, index + len(seen) + 2) if (free := f"call_{n}") not in seen)
             call = ToolCall(id=name, name=call.name, args=call.args)  # noqa: PLW2901 the call as it goes on
         seen.add(name)
@@ -366,7 +384,7 @@ def _facts_of(error: Exception) -> dict[str, object]:
     """``{name, message, hook?}``: a hook that threw is told by what it threw (C6)."""
     if isinstance(error, HookThrew):
         return {"name": error.name, "message": error.message, "hook": error.hook}
-    facts: dict[str, object] = {"name": type(error).__name__, "message": str(error)}
+    facts: dict[str, object] = {"name": type(error).__name__, "message": message_of(error)}
     return {**facts, "hook": error.hook} if isinstance(error, HookFailure) else facts
 
 

@@ -163,7 +163,9 @@ def test_arguments_that_are_no_map_are_an_error_that_the_model_sees(args: object
     # A map stands in the message, and what the model wrote beside it.
     assistant = provider.asked[1].messages[1]
     assert assistant["toolCalls"] == [{"id": "c", "name": "f", "args": {}}]
-    assert result.messages[1]["metadata"] == {"modelArgs": {"c": args}}
+    odd_key = "/args is a map with a key of type {}, which cannot cross - make every key a string"
+    kept = odd_key.format(type(next(iter(args))).__name__) if isinstance(args, dict) else args
+    assert result.messages[1]["metadata"] == {"modelArgs": {"c": kept}}
 
 
 @pytest.mark.parametrize("name", ["nope", "", "F", "f ", "f\n", "\u202ef", "x" * 10_000])

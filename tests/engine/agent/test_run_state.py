@@ -386,7 +386,6 @@ def test_so_does_one_whose_host_s_code_fails_there(phase: str, calls: int, backe
 
 
 @BACKENDS
-@pytest.mark.xfail(reason="close_open_calls looks no further back than the last message that is no result")
 @pytest.mark.parametrize("phase", ["tool", "post_tool_call"])
 def test_a_note_that_a_hook_put_behind_the_calls_does_not_hide_that_they_are_open(phase: str, backend: str) -> None:
     run = RunState()

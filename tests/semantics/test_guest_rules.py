@@ -228,6 +228,7 @@ def test_G2_a_schema_has_at_most_16_kib(scripted: Scripted) -> None:
         {"$ref": "file:///etc/passwd"},
         {"properties": {"a": {"$ref": "other.json#/x"}}},
         {"$dynamicRef": "#x"},
+        {"$dynamicAnchor": "x", "properties": {"a": {"$dynamicRef": "#x"}}},
         {"properties": {"a": {"pattern": "(?=a)b"}}},
         {"properties": {"a": {"pattern": r"(a)\1"}}},
         {"patternProperties": {"(?<!a)b": {}}},

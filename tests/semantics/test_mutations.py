@@ -11,11 +11,22 @@ from pathlib import Path
 import pytest
 
 from .mutations import MUTATIONS, Mutation
+from .table import SEMANTICS, rules_in
+from .test_table import WITHOUT
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 
 ONE_EACH = pytest.mark.parametrize("mutation", MUTATIONS, ids=[f"{m.rule}-{n}" for n, m in enumerate(MUTATIONS)])
+
+
+def test_every_rule_with_a_test_is_switched_off_once() -> None:
+    rules = set(rules_in(SEMANTICS.read_text("utf-8")))
+    assert {mutation.rule for mutation in MUTATIONS} == rules - WITHOUT
+
+
+def test_no_mutation_stands_twice() -> None:
+    assert len(set(MUTATIONS)) == len(MUTATIONS)
 
 
 @ONE_EACH

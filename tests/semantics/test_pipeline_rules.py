@@ -25,6 +25,7 @@ from hookcell import (
 from hookcell.values import copied
 
 from .driving import ARGS, CALL, FILLED, SCHEMA, facts, run, settle
+from .looping import Loop, calling
 
 Scripted = Callable[..., Any]
 
@@ -242,6 +243,19 @@ def test_P2_what_is_added_at_tool_points_waits_for_the_batchs_results(scripted: 
     assert [len(messages) for messages in two.saw("messages")] == [3, 2]
     assert settled.call.appended == (USER, ANOTHER, ANOTHER)
     assert on.messages == facts().messages
+
+
+def test_P2_what_was_added_stands_after_the_results_of_the_batch(scripted: Scripted, kind: str) -> None:
+    """▸ As the model is sent it: the results of both calls, then each call's notes in the order they were added."""
+    notes = {
+        point: patched(add("/messages/-", {"role": "user", "content": point}))
+        for point in ("pre_tool_call", "post_tool_call")
+    }
+    calls = [{"id": id_, "name": "read", "args": ARGS} for id_ in ("c1", "c2")]
+    loop = Loop(scripted(kind, "h", notes), turns=[calling(*calls), "hello"])
+    loop.send()
+    sent = [message.get("toolCallId", message["content"]) for message in loop.model.calls[-1].messages[-6:]]
+    assert sent == ["c1", "c2", *notes, *notes]
 
 
 @GENERATE

@@ -79,7 +79,7 @@ def test_C7_the_history_keeps_the_rules_of_messages(scripted: Scripted, form: st
         loop.send()
 
 
-def test_C7_a_guest_has_the_history_only_if_it_receives_messages(scripted: Scripted) -> None:
+def test_C7_G4_a_guest_has_the_history_only_if_it_receives_messages(scripted: Scripted) -> None:
     """And what it makes of the rest leaves the history alone (G4)."""
     patch = [{"op": "add", "path": "/state/seen", "value": True}]
     hook = scripted("guest", "acts", {"before_prompt": {"patch": patch}}, needs=["state"])

@@ -44,6 +44,8 @@ def test_the_wheel_holds_the_three_packages_their_data_and_the_licence(wheel: Pa
         assert f"hookcell/demo/{name}" in names
     for name in ("hookcell.h", "hookcell/value.h", "examples/guard.c", "README.md"):
         assert f"hookcell_guest/languages/c/{name}" in names
+    for name in ("c/hook.c", "ts/hook.ts", "ts/tests/denies.json", "ts/gitignore"):
+        assert f"hookcell/cli/templates/{name}" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 

@@ -25,4 +25,12 @@ def author_command(asked: argparse.Namespace, terminal: Terminal) -> int | None:
         from .author_test import author_test
 
         return author_test(asked.path, terminal, update=asked.update, as_json=asked.json)
+    if asked.command == "bench":
+        from .bench import bench
+
+        return bench(asked.hook, asked.context, terminal, point=asked.point, as_json=asked.json)
+    if asked.command == "init":
+        from .init import init
+
+        return init(asked.name, asked.lang, terminal, as_json=asked.json)
     return None

@@ -7,13 +7,14 @@ never passes by here first. The values in them are copies.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 if TYPE_CHECKING:
     from hookcell.tool_result import ToolError
 
     from .result import TurnResult
+    from .run_state import RunState
 
 __all__ = [
     "ApprovalRequired",
@@ -124,10 +125,15 @@ class TurnDone(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFailed(Event):
-    """An error leaves the turn, or left it and `on_error` made an answer of it: then `TurnDone` follows."""
+    """An error leaves the turn, or left it and `on_error` made an answer of it: then `TurnDone` follows.
+
+    ``state`` is the run, live: its conversation is whole, and a next turn can go on with it. Of a resumed turn that
+    fails there is no other way to it.
+    """
 
     type: ClassVar[str] = "turn.error"
     error: Exception
+    state: RunState = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

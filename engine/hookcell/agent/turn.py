@@ -304,7 +304,7 @@ class Turn:
             return await steps(*arguments)
         except Exception as error:
             self.cut_short()
-            await self.watch.emit(TurnFailed(agent=self.agent.name, depth=self.depth, error=error))
+            await self.watch.emit(TurnFailed(agent=self.agent.name, depth=self.depth, error=error, state=self.run))
             output = await self._recovered(error)
             if output is ABSENT:
                 raise

@@ -11,7 +11,20 @@ import anyio
 import pytest
 
 from hookcell import HookRegistry, ToolCall
-from hookcell.agent import App, Approvals, ModelResponse, RunBusy, RunState, StepLimitReached, ask, create_agent
+from hookcell.agent import (
+    App,
+    Approvals,
+    ModelResponse,
+    RunBusy,
+    RunState,
+    StepLimitReached,
+    TurnFailed,
+    TurnResult,
+    ask,
+    create_agent,
+    define_tool,
+    mock_model,
+)
 from hookcell.agent.run_state import check_keepable
 
 from .loop import BACKENDS, agent_of, calling, drained, host, send, tool
@@ -430,3 +443,26 @@ def test_sub_agents_that_are_cancelled_touch_nothing_of_the_lead_s_run(backend: 
     anyio.run(main, backend=backend)
     assert_whole(run.history)
     assert run.metadata == {"a": 1}
+
+
+def test_a_resumed_turn_that_fails_leaves_its_run_to_the_listener() -> None:
+    """The pending state is used up by then, and the run before it stands still: this is the way on."""
+    failed: list[TurnFailed] = []
+    turns = [calling("f"), RuntimeError("the model is down"), "on again"]
+    agent = create_agent(
+        provider=mock_model(turns),
+        tools=[define_tool("f", input={"type": "object"}, execute=lambda _: "ok", needs_approval=True)],
+        on_event=lambda event: failed.append(event) if isinstance(event, TurnFailed) else None,
+    )
+
+    async def main() -> TurnResult:
+        paused = await agent.send("hi")
+        assert paused.pending is not None
+        with pytest.raises(RuntimeError, match="the model is down"):
+            await agent.resume(paused.pending, {paused.pending.calls[0].id: "approve"})
+        (event,) = failed
+        return await agent.send("and now?", state=event.state)
+
+    result = anyio.run(main)
+    assert result.text == "on again"
+    assert [message["role"] for message in result.messages] == ["user", "assistant", "tool", "user", "assistant"]

@@ -9,7 +9,7 @@ from hookcell_sandbox.limits import KIB, MIB
 if TYPE_CHECKING:
     from .terminal import Terminal
 
-__all__ = ["Unit", "amount", "bar"]
+__all__ = ["Unit", "amount", "bar", "cells"]
 
 Unit = Literal["", "B", "ms"]
 
@@ -17,13 +17,18 @@ _CELLS: Final = 10
 
 
 def bar(value: float, limit: float, terminal: Terminal) -> str:
-    """The share as ten cells, red over the limit."""
+    """The share as ten cells, red over the limit. Colours have no width: it must stand last on its line."""
+    drawn = cells(value, limit, terminal)
+    return terminal.paint(drawn, "red") if value > limit else drawn
+
+
+def cells(value: float, limit: float, terminal: Terminal) -> str:
+    """The share as ten cells, without colour."""
     full, empty = ("█", "·") if terminal.unicode else ("#", ".")
-    share = value / limit if limit else float(value > 0) * 2
+    share = value / limit if limit else float(value > 0)
     # Something is never nothing, and over the limit is never just full.
-    cells = min(max(round(share * _CELLS), 1 if value else 0), _CELLS)
-    drawn = full * cells + empty * (_CELLS - cells)
-    return terminal.paint(drawn, "red") if share > 1 else drawn
+    count = min(max(round(share * _CELLS), 1 if value else 0), _CELLS)
+    return full * count + empty * (_CELLS - count)
 
 
 def amount(value: float, unit: Unit) -> str:

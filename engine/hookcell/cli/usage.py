@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from .bars import Unit, amount, bar
+from .bars import Unit, amount, cells
 from .table import Column, table
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def usage_lines(used: list[Used], terminal: Terminal) -> list[str]:
     for each in used:
         over = "refused" if each.refused else "cut" if each.value > each.limit else ""
         figures = [amount(each.value, each.unit), amount(each.limit, each.unit)]
-        rows.append([_WORDS[each.name], *figures, bar(each.value, each.limit, terminal), over])
+        rows.append([_WORDS[each.name], *figures, cells(each.value, each.limit, terminal), over])
     lines = table(columns, rows, width=terminal.columns - 2)
     shown = [f"  {lines[0]}"]
     for line, each in zip(lines[1:], used, strict=True):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from hookcell.cli.terminal import Terminal
+from hookcell.cli.usage import Used, usage_lines
 
 from .authors import c_source
 from .small_guests import DEFAULTS, GUARD, REDACT, answering, endless, trapping, wasm
@@ -186,6 +190,19 @@ def test_a_call_over_the_limits_of_production_ends_and_says_by_how_much(cli: Cli
     used = cli("run", hook, "--context", context, "--fuel", "50000", "--json").json["usage"]["fuel"]
     assert used["value"] > used["limit"] == 100_000
     assert cli("run", hook, "--context", context).code == 0
+
+
+@pytest.mark.parametrize("over", [False, True])
+def test_the_row_of_a_limit_is_red_only_where_production_would_refuse(over: bool) -> None:
+    class Tty(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal(Tty(), Tty(), {"COLUMNS": "80"})
+    used = [Used(name="fuel", value=10 + over, limit=10), Used(name="logBytes", value=1, limit=10, unit="B")]
+    _, fuel, log, _ = usage_lines(used, terminal)
+    assert fuel.startswith("  \x1b[31m") == fuel.endswith("refused\x1b[0m") == over
+    assert "\x1b" not in log
 
 
 def test_an_endless_hook_ends_at_ten_times_the_limits(cli: Cli, tmp_path: Path) -> None:

@@ -60,9 +60,14 @@ def test_the_first_hook_is_built_and_does_what_the_readme_says(bench: tuple[Path
     assert output in printed[0]
 
 
+def test_the_project_in_the_readme_passes_its_cases(bench: tuple[Path, list[str]]) -> None:
+    _, printed = bench
+    assert printed[1].splitlines()[-1] == "2 passed"
+
+
 def test_the_agent_in_the_readme_has_its_call_denied_by_the_guest(bench: tuple[Path, list[str]]) -> None:
     _, printed = bench
-    text, content, trace = printed[1].splitlines()
+    text, content, trace = printed[2].splitlines()
     assert (text, content) == ("I may not use the shell.", "The shell is off here; use the file tools.")
     assert trace.startswith("[('no-shell', 'deny', ")
 
@@ -75,12 +80,12 @@ def test_an_agent_with_a_guest_takes_under_25_lines() -> None:
 
 def test_the_approval_in_the_readme_shows_and_runs_what_the_hook_made(bench: tuple[Path, list[str]]) -> None:
     _, printed = bench
-    assert printed[2].splitlines() == ["refund {'amount': 100}", "refunded 100 - Done."]
+    assert printed[3].splitlines() == ["refund {'amount': 100}", "refunded 100 - Done."]
 
 
 def test_the_bare_loop_in_the_readme_denies_by_the_same_guest(bench: tuple[Path, list[str]]) -> None:
     _, printed = bench
-    error, log, end = printed[3].splitlines()
+    error, log, end = printed[4].splitlines()
     assert "kind='denied'" in error
     assert "hook='no-shell'" in error
     assert log == "('rm -rf build',)"

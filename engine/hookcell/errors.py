@@ -20,7 +20,7 @@ Branch on the class and on ``code``, never on the text. Everything a hook wrote 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from hookcell_sandbox.errors import HookcellError, SandboxError
 from hookcell_sandbox.guest_text import EMPTY_LOG, GuestLog, escape
@@ -40,7 +40,16 @@ __all__ = [
     "OutcomeInvalid",
     "StorageConflict",
     "StorageFailed",
+    "exceptions_in",
 ]
+
+
+def exceptions_in(error: BaseException) -> list[BaseException]:
+    """The exceptions that groups hold, at any depth; one that is no group, alone."""
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    return [each for inner in group.exceptions for each in exceptions_in(inner)]
 
 
 class HookFailure(HookcellError):

@@ -24,7 +24,7 @@ from hookcell_sandbox.guest_text import escape
 
 from .budget import ChainLimits
 from .chain import run_point, run_point_sync
-from .errors import HookFailure
+from .errors import HookFailure, exceptions_in
 from .outcomes import ABSENT
 from .schemas import Schema, SchemaMismatch
 from .shapes import is_map, is_object
@@ -167,9 +167,9 @@ class ToolPipeline:
                 # A copy: what the tool does to it is not what post-hooks see and the decision records.
                 value = execute(cast("dict[str, object]", copied(gate.args)))
                 value = (await value) if inspect.isawaitable(value) else value
-            except HookFailure:
-                raise  # a hook inside the tool, as in a sub-agent, rejects the run too (P11)
             except Exception as error:
+                if any(isinstance(each, HookFailure) for each in exceptions_in(error)):
+                    raise  # a hook inside the tool, as in a sub-agent, rejects the run too (P11)
                 result = ToolResult(error=ToolError.of_exception(error))
             else:
                 result = value if isinstance(value, ToolResult) else ToolResult(result=value)

@@ -162,7 +162,6 @@ class Agent:
         if isinstance(end, Paused):
             token = await self._sealed(turn, end)
             pending = PendingApproval(token=token, calls=end.calls)
-            turn.run.wait()
         result = TurnResult(
             output=end.output if isinstance(end, Ended) else None,
             messages=cast("list[Message]", copied(list(turn.run.history))),
@@ -173,7 +172,13 @@ class Agent:
             state=turn.run,
             error=end.error if isinstance(end, Ended) else None,
         )
-        await turn.watch.emit(TurnDone(agent=self.name, result=result))
+        try:
+            await turn.watch.emit(TurnDone(agent=self.name, result=result))
+        except BaseException:
+            turn.cut_short()  # cancelled before anybody had the token
+            raise
+        if pending is not None:
+            turn.run.wait()
         return result
 
     async def _sealed(self, turn: Turn, end: Paused) -> str:
@@ -217,7 +222,8 @@ def create_agent(
     Args:
         provider: The model.
         prompt: The system prompt.
-        name: Who it is, in contexts, events and pending states; as a sub-agent, also the tool that calls it.
+        name: Who it is, in contexts, events and pending states; as a sub-agent, also the tool that calls it. A pending
+            state is resumed by whatever agent has the name and the key: give agents that differ names of their own.
         description: As a sub-agent: what it is good for, for the lead's model.
         tools: What the model may call.
         hooks: Host hooks and guests, in order; a `HookRegistry` may change while the agent lives (P18).

@@ -146,7 +146,8 @@ class Batch:
         )
         entry.gate = gate
         turn.note(gate.decisions)
-        show_final_args(turn.run.history, gate)
+        if self._can_wait:
+            show_final_args(turn.run.history, gate)  # a step of its own made the call: no message shows it (C8)
         if gate.decision is not None and gate.decision.denied_by is not None:
             hook, reason = gate.decision.denied_by, gate.decision.reason or ""
             await self._verdicts.tell(entry, gate.args, "deny", "hook", hook=hook, reason=reason)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import anyio
 
-from hookcell.errors import HookFailure
+from hookcell.errors import HookFailure, exceptions_in
 from hookcell.tool_result import Gate, ToolError, ToolResult, text_of
 
 from .entry import Entry, Paused
@@ -59,10 +59,15 @@ async def execute(turn: Turn, entry: Entry, answers: Mapping[str, Answer], *, ca
         entry.paused = paused
         entry.result = ToolResult(requires_approval=True, origin="approval")
         return
+    try:
+        content = json_value(output.content)  # a middleware's own answer was checked by nobody yet
+    except ValueError as error:
+        entry.result = ToolResult(error=ToolError.of_exception(error))
+        return
     if output.is_error:
-        entry.result = ToolResult(error=ToolError(kind="tool", message=text_of(output.content)))
+        entry.result = ToolResult(error=ToolError(kind="tool", message=text_of(content)))
     else:
-        entry.result = ToolResult(result=output.content)
+        entry.result = ToolResult(result=content)
 
 
 async def _run_tool(turn: Turn, entry: Entry, args: Mapping[str, object], answers: Mapping[str, Answer]) -> ToolOutput:
@@ -82,7 +87,7 @@ async def _run_tool(turn: Turn, entry: Entry, args: Mapping[str, object], answer
         )
         return await run_tool(turn.agent.tools[entry.call.name], args, context)
     except Exception as error:
-        if any(isinstance(each, HookFailure) for each in _alone(error)):
+        if any(isinstance(each, HookFailure) for each in exceptions_in(error)):
             raise  # a hook inside a sub-agent, or an agent that the tool runs, rejects the run too (P11)
         return ToolOutput(content=ToolError.of_exception(error).message, is_error=True)
 
@@ -91,7 +96,8 @@ async def _run_sub_agent(turn: Turn, entry: Entry, args: Mapping[str, object], a
     """A turn of a sub-agent, under this agent's pipeline hooks as they were when the call began (P17, P18)."""
     from .turn import Turn
 
-    kept = entry.turn_kept
+    # Once: a middleware that asks again starts the sub-agent anew, and what was approved does not run twice.
+    kept, entry.turn_kept = entry.turn_kept, None
     hooks = cast("Gate", entry.gate).hooks or turn.hooks.snapshot()
     agent = turn.agent.sub_agents[entry.call.name]
     depth = turn.depth + 1
@@ -116,16 +122,9 @@ async def _run_sub_agent(turn: Turn, entry: Entry, args: Mapping[str, object], a
 
 def _pause_in(error: BaseException) -> Paused | None:
     """The pause that comes out of middleware: as it is, or in the groups of task groups that were open round it."""
-    raised = _alone(error)
+    raised = exceptions_in(error)
     paused = raised[0]
     return paused.paused if len(raised) == 1 and isinstance(paused, _SubAgentPaused) else None
-
-
-def _alone(error: BaseException) -> list[BaseException]:
-    """The exceptions that groups hold, at any depth."""
-    if not isinstance(error, BaseExceptionGroup):
-        return [error]
-    return [each for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions for each in _alone(inner)]
 
 
 async def run_all(jobs: Sequence[Callable[[], Awaitable[None]]]) -> None:

@@ -104,7 +104,8 @@ class Tool:
 
     def definition(self) -> ToolDefinition:
         """It as the model is told."""
-        return ToolDefinition(name=self.name, description=self.description, parameters=self.schema.document)
+        parameters = cast("dict[str, object]", copied(self.schema.document))
+        return ToolDefinition(name=self.name, description=self.description, parameters=parameters)
 
     def given(self, args: Mapping[str, object]) -> Any:
         """The arguments as ``execute`` takes them: an instance of the model, or a copy of the map."""
@@ -126,7 +127,8 @@ def define_tool(
     Args:
         name: 1 to 64 letters, digits, ``_`` and ``-``, as models take it.
         description: For the model.
-        input: The arguments: a pydantic model class, or a JSON Schema object.
+        input: The arguments: a pydantic model class, or a JSON Schema object. Its validators run more than once, after
+            each hook that rewrites the arguments and before execution: what they give must pass them unchanged.
         execute: Takes the arguments, validated and as hooks left them: an instance of the model class, or a dict; and,
             if it has a second parameter without a default, a `ToolContext`. Plain functions run in a worker thread.
             What it returns is turned into JSON as pydantic does; what it raises becomes a tool error that the model

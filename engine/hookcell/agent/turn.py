@@ -150,7 +150,9 @@ class Turn:
         self._prompt = kept["prompt"]
         self._steps = kept["steps"]
         self.meta = dict(kept["meta"])
-        self.usage = Usage(input_tokens=kept["usage"]["inputTokens"], output_tokens=kept["usage"]["outputTokens"])
+        if self.depth == 0:
+            # What a sub-agent used before it waited is in its lead's figure already.
+            self.usage = Usage(input_tokens=kept["usage"]["inputTokens"], output_tokens=kept["usage"]["outputTokens"])
         with _deeper(self.agent.max_depth):
             return await self._guarded(self._again, Batch.restored(self, kept["batch"]), answers)
 
@@ -188,7 +190,7 @@ class Turn:
         close_open_calls(self.run.history, _NOT_RUN)
 
     async def _first(self, content: str | list[dict[str, object]]) -> Ended | Paused:
-        self.run.history.append({"role": "user", "content": content})
+        self.run.history.append({"role": "user", "content": _sayable(content)})
         decision = await self._point("before_prompt", {"prompt": self.agent.prompt})
         self._prompt = cast("str", decision.fields.get("prompt", self.agent.prompt))
         return await self._go_on()
@@ -220,7 +222,8 @@ class Turn:
         system: list[Message] = [{"role": "system", "content": self._prompt}] if self._prompt else []
         response = await self._ask(
             ModelRequest(
-                messages=[*system, *map(_without_metadata, self.run.history)],
+                # Copies: what a provider or a middleware does to them is between it and the model.
+                messages=[*system, *map(_as_sent, self.run.history)],
                 tools=[tool.definition() for tool in self.agent.tools.values()],
                 options=request,
                 notes=self.run.notes,
@@ -348,13 +351,25 @@ def _left_by_hooks(history: Sequence[Message], before: Sequence[Message]) -> Mes
     return next((message for message in answers if message.get("toolCalls")), answers[0] if answers else {})
 
 
-def _without_metadata(message: Message) -> Message:
-    return {key: value for key, value in message.items() if key != "metadata"} if "metadata" in message else message
+def _as_sent(message: Message) -> Message:
+    return {key: copied(value) for key, value in message.items() if key != "metadata"}
 
 
 def _unicode(text: str) -> str:
     """The text without lone surrogates, which no guest could be shown: one would fail every turn from here on."""
     return text.encode("utf-8", "replace").decode()
+
+
+def _sayable(content: str | list[dict[str, object]]) -> object:
+    """What the user says, as it can stand in a context.
+
+    Raises:
+        ValueError: A part holds a value that cannot.
+    """
+    if isinstance(content, str):
+        return _unicode(content)
+    encode_value(content, "/content")
+    return copied(content)
 
 
 def _crossing(call: ToolCall) -> ToolCall:

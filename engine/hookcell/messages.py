@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, cast
 
@@ -105,6 +106,7 @@ def check_edited(
     *,
     system_messages: bool = False,
     marks: bool = False,
+    calls_stay: bool = False,
 ) -> None:
     """Check a conversation that a generate point's hook edited.
 
@@ -114,6 +116,7 @@ def check_edited(
         path: JSON Pointer of the list, for the error.
         system_messages: Whether the host lets this hook write system messages.
         marks: Whether this hook may write the engine's own marks in a message's metadata.
+        calls_stay: Whether the latest calls are running, so that they cannot be taken out any more.
 
     Raises:
         Malformed: A changed message is none; the edit broke the pairing of calls and results where it was whole, or
@@ -130,38 +133,61 @@ def check_edited(
         _check_system(before, after, path)
     if not marks:
         _check_marks(before, after, path)
-    _check_open_calls(before, after, path)
-    old_faults = {fault for fault, _ in _pairing_faults(before)}
-    for fault, index in _pairing_faults(after):
-        if fault not in old_faults:
+    _check_pairing(before, after, path, calls_stay=calls_stay)
+
+
+def _check_pairing(before: Sequence[object], after: Sequence[object], path: str, *, calls_stay: bool) -> None:
+    """Calls and results pair as well as before, and only the engine answers the latest calls (P3, P10).
+
+    Those are still to pass every gate. A hook may take one of them out, so that it does not run, but not answer it, nor
+    put another in its place; and where they are running already (``calls_stay``) they stay.
+    """
+    (_, open_before), (last, open_after) = _latest_calls(before), _latest_calls(after)
+    # Where a provider gives each answer's calls the same ids, older ones have results: as many as before, and no more.
+    answers = Counter(map(_answered, before))
+    for index, message in enumerate(after if open_before else ()):
+        answers[_answered(message)] -= 1
+        if _answered(message) in open_before and answers[_answered(message)] < 0:
+            reason = "a hook cannot give a call that is about to run its result"
+            raise Malformed(path + pointer(index), reason, "return a result in pre_tool_call")
+    if calls_stay and (gone := open_before - open_after):
+        reason = f"the call '{escape(min(gone), characters=60)}' is running"
+        raise Malformed(path, reason, "leave the message that makes it where it is")
+    faults = Counter(_faults_of_old(before))
+    # The latest calls have no results yet; which of them a hook may not have made itself.
+    added = [(("a call without a result", call), last) for call in sorted(open_after - open_before)]
+    for fault, index in (*_faults_of_old_at(after), *added):
+        faults[fault] -= 1
+        if faults[fault] < 0:
             what, call = fault
             reason = f"{what} '{escape(call, characters=60)}'"
             raise Malformed(path + pointer(index), reason, "keep a call and its result together")
 
 
-def _check_open_calls(before: Sequence[object], after: Sequence[object], path: str) -> None:
-    """Only the engine gives the model's latest calls their results: they are still to pass every gate (P3, P10)."""
-    open_calls = _open_calls(before)
-    answers = [_answered(message) for message in before]
-    for index, message in enumerate(after if open_calls else ()):
-        call = _answered(message)
-        if call not in open_calls:
-            continue
-        if call not in answers:
-            reason = "a hook cannot give a call that is about to run its result"
-            raise Malformed(path + pointer(index), reason, "return a result in pre_tool_call")
-        answers.remove(call)
+def _faults_of_old(messages: Sequence[object]) -> list[tuple[str, str]]:
+    return [fault for fault, _ in _faults_of_old_at(messages)]
 
 
-def _open_calls(messages: Sequence[object]) -> set[str]:
-    """Ids of the latest calls, as far as they have no result."""
+def _faults_of_old_at(messages: Sequence[object]) -> list[tuple[tuple[str, str], int]]:
+    """The faults of pairing, the latest calls' own lack of results aside."""
+    last, open_calls = _latest_calls(messages)
+    return [
+        (fault, index)
+        for fault, index in _pairing_faults(messages)
+        if not (fault[0] == "a call without a result" and index == last and fault[1] in open_calls)
+    ]
+
+
+def _latest_calls(messages: Sequence[object]) -> tuple[int, set[str]]:
+    """Where the latest message with calls stands, -1 without one, and the ids of those without a result behind it."""
     answered: set[str | None] = set()
-    for message in reversed(messages):
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
         answered.add(_answered(message))
         calls = message.get("toolCalls") if is_map(message) else None
         if is_list(calls) and calls:
-            return {str(call.get("id")) for call in calls if is_map(call)} - answered
-    return set()
+            return index, {str(call.get("id")) for call in calls if is_map(call)} - answered
+    return -1, set()
 
 
 def _answered(message: object) -> str | None:

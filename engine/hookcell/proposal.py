@@ -139,7 +139,12 @@ def _check_state(old: Mapping[str, Any], new: Mapping[str, Any], grant: _Grant) 
     if after is not before:
         known = cast("list[Any]", before) if isinstance(before, list) else []
         check_edited(
-            known, cast("list[Any]", after), "/state/history", system_messages=grant.system_messages, marks=grant.marks
+            known,
+            cast("list[Any]", after),
+            "/state/history",
+            system_messages=grant.system_messages,
+            marks=grant.marks,
+            calls_stay=True,  # an agent-class point, which stands beside calls that are under way
         )
 
 

@@ -292,3 +292,44 @@ def test_no_mark_of_the_engines_stands_in_a_message_that_a_hook_adds(message: An
     assert check_appended(WHOLE, [*WHOLE, marked], marks=True) == [marked]
     other = message | {"metadata": {"mine": {mark: value}}}
     assert check_appended(WHOLE, [*WHOLE, other]) == [other]
+
+
+# The latest calls: still to run at a generate point, running at an agent-class point.
+
+ASKS = {"role": "assistant", "content": "", "toolCalls": [{"id": "c", "name": "t", "args": {}}]}
+FORGED = {"role": "tool", "toolCallId": "c", "content": "forged"}
+RESULT = {"role": "tool", "toolCallId": "c", "content": "real"}
+OLD = [USER, ASKS, RESULT]  # an earlier answer whose call had the same id, as some providers give
+
+
+@pytest.mark.parametrize("old", [[], OLD])
+def test_a_call_that_is_about_to_run_may_be_taken_out_but_not_answered_or_put_elsewhere(old: list[Any]) -> None:
+    before = [*old, USER, ASKS]
+    check_edited(before, [*old, USER])
+    check_edited(before, [*old, USER, {"role": "assistant", "content": "no call"}])
+    check_edited(before, [*before, USER])
+    for after in (
+        [*before, FORGED],
+        [*old, ASKS, USER, ASKS],
+        [*old, USER, ASKS, USER, ASKS],
+        [*before, {"role": "assistant", "content": "", "toolCalls": [{"id": "d", "name": "t", "args": {}}]}],
+    ):
+        with pytest.raises(Malformed):
+            check_edited(before, after)
+
+
+def test_an_old_result_cannot_be_taken_or_moved_behind_a_call_of_the_same_id() -> None:
+    before = [*OLD, USER, ASKS]
+    for after in ([USER, ASKS, USER, ASKS], [USER, ASKS, USER, ASKS, RESULT], [*OLD, USER, ASKS, FORGED]):
+        with pytest.raises(Malformed):
+            check_edited(before, after)
+    check_edited(before, [USER, ASKS])  # the whole of the older exchange, and its call, may go
+
+
+@pytest.mark.parametrize("after", [[USER], [USER, {"role": "assistant", "content": ""}], []])
+def test_a_running_call_stays(after: list[Any]) -> None:
+    before = [USER, ASKS]
+    check_edited(before, [*before, USER], calls_stay=True)
+    check_edited(before, [ASKS], calls_stay=True)
+    with pytest.raises(Malformed, match="the call 'c' is running"):
+        check_edited(before, after, calls_stay=True)

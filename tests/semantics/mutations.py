@@ -88,7 +88,7 @@ MUTATIONS: Final[list[Mutation]] = [
     Mutation("P2", "patch.py", "if root not in roots:", "if False:"),
     Mutation("P2", "messages.py", "if index >= len(after) or not (same(old, after[index])):", "if False:"),
     Mutation("P2", "messages.py", "check_message(message, path + pointer(index), known=known)", "pass"),
-    Mutation("P2", "messages.py", "if fault not in old_faults:", "if False:"),
+    Mutation("P2", "messages.py", "if faults[fault] < 0:", "if False:"),
     Mutation(
         "P2",
         "messages.py",

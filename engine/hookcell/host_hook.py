@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any, Protocol, Self
 
 from .hook import FailurePolicy, check_name, check_policy
@@ -58,7 +59,8 @@ class HostHook:
         """Take an object's methods as they are now.
 
         Raises:
-            TypeError: A method is not callable, or has the JavaScript SDK's spelling and would never be called.
+            TypeError: A method is not callable, or it would never be called: it has the JavaScript SDK's spelling, or
+                nearly a point's name.
             ValueError: The name or the policy does not do.
         """
         methods: dict[str, Callable[..., Any]] = {}
@@ -70,6 +72,11 @@ class HostHook:
                 raise TypeError(f"{point} of hook {hook.name!r} is {type(method).__name__}, not callable")
             if callable(getattr(hook, _camel(point), None)):
                 raise TypeError(f"hook {hook.name!r} has {_camel(point)}, which is never called here; name it {point}")
+        for name in (each for each in dir(hook) if not each.startswith("_")):
+            # A misspelt guard would be registered, and never asked.
+            meant = get_close_matches(name, POINTS, n=1, cutoff=0.85)
+            if meant and name not in POINTS and callable(getattr(hook, name, None)):
+                raise TypeError(f"hook {hook.name!r} has {name}, which is never called; is {meant[0]} meant?")
         check_policy(hook.name, on_failure, methods)
         return cls(name=check_name(hook.name), implementation=hook, methods=methods, on_failure=on_failure)
 

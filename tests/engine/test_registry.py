@@ -10,6 +10,7 @@ import pytest
 
 import hookcell
 from hookcell import HookRegistry, HostHook, run_point_sync
+from hookcell.agent import create_agent, mock_model
 
 from .fake_sandbox import FakeSandbox, host
 
@@ -213,3 +214,16 @@ def test_the_public_surface_is_sorted_and_there() -> None:
     # Constants, then classes, then functions, as the linter sorts it.
     assert hookcell.__all__ == sorted(hookcell.__all__, key=lambda name: (not name.isupper(), name[0].islower(), name))
     assert all(hasattr(hookcell, name) for name in hookcell.__all__)
+
+
+@pytest.mark.parametrize("name", ["pre_toolcall", "pre_tool_cal", "post_tool_calls", "before_tol", "on_errors"])
+def test_a_method_that_nearly_has_a_points_name_is_refused(name: str) -> None:
+    """Never called, it would be a guard that fails open."""
+    with pytest.raises(TypeError, match=f"'h' has {name}, which is never called; is .* meant"):
+        HookRegistry([host("h", **{name: lambda *_: None})])
+    with pytest.raises(TypeError, match=f"has {name}, which is never called"):
+        create_agent(provider=mock_model([]), agent_class=type("Step", (), {name: lambda *_: None}))
+
+
+def test_other_methods_are_the_hooks_own() -> None:
+    HookRegistry([host("h", pre_tool_call=lambda _: None, close=print, tool_calls=print, generate=print, before=print)])

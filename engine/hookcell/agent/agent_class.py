@@ -138,3 +138,6 @@ class _Named:
 
     def __getattr__(self, attribute: str) -> Any:
         return getattr(self._agent_class, attribute)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._agent_class)

@@ -153,10 +153,10 @@ def _check_pairing(before: Sequence[object], after: Sequence[object], path: str,
     if calls_stay and (gone := open_before - open_after):
         reason = f"the call '{escape(min(gone), characters=60)}' is running"
         raise Malformed(path, reason, "leave the message that makes it where it is")
-    faults = Counter(_faults_of_old(before))
+    faults = Counter(fault for fault, _ in _older_faults(before))
     # The latest calls have no results yet; which of them a hook may not have made itself.
     added = [(("a call without a result", call), last) for call in sorted(open_after - open_before)]
-    for fault, index in (*_faults_of_old_at(after), *added):
+    for fault, index in (*_older_faults(after), *added):
         faults[fault] -= 1
         if faults[fault] < 0:
             what, call = fault
@@ -164,11 +164,7 @@ def _check_pairing(before: Sequence[object], after: Sequence[object], path: str,
             raise Malformed(path + pointer(index), reason, "keep a call and its result together")
 
 
-def _faults_of_old(messages: Sequence[object]) -> list[tuple[str, str]]:
-    return [fault for fault, _ in _faults_of_old_at(messages)]
-
-
-def _faults_of_old_at(messages: Sequence[object]) -> list[tuple[tuple[str, str], int]]:
+def _older_faults(messages: Sequence[object]) -> list[tuple[tuple[str, str], int]]:
     """The faults of pairing, the latest calls' own lack of results aside."""
     last, open_calls = _latest_calls(messages)
     return [

@@ -118,11 +118,12 @@ class RunState:
         Raises:
             RunBusy: Another turn is under way, or calls wait for approval.
         """
-        if self._waits:
-            raise RunBusy("calls of this run wait for approval; resume it, and go on with the result's state")
         if not self._turn.acquire(blocking=False):
             raise RunBusy("the run has another turn under way; await it, or give this one a RunState of its own")
         try:
+            # With the lock in hand: the turn that had it may have ended in a pause just now.
+            if self._waits:
+                raise RunBusy("calls of this run wait for approval; resume it, and go on with the result's state")
             yield
         finally:
             self._turn.release()

@@ -58,14 +58,15 @@ class Verdicts:
         asks = tool.needs_approval
         if not isinstance(asks, bool):
             asks = bool(await call_host_code(asks, tool.given(args)))
-        if (rule.effect == "ask" or asks) and not self._can_wait:
-            return await self._refused(entry, args, "rule" if rule.effect == "ask" else "tool", CANNOT_WAIT)
-        if rule.effect == "ask" or asks:
-            entry.reason = rule.reason
-            await self.tell(entry, args, "ask", "rule" if rule.effect == "ask" else "tool", reason=rule.reason)
-            return ToolResult(requires_approval=True, origin="approval")
-        await self.tell(entry, args, "allow", "rule")
-        return None
+        if rule.effect != "ask" and not asks:
+            await self.tell(entry, args, "allow", "rule")
+            return None
+        source = "rule" if rule.effect == "ask" else "tool"
+        if not self._can_wait:
+            return await self._refused(entry, args, source, CANNOT_WAIT)
+        entry.reason = rule.reason
+        await self.tell(entry, args, "ask", source, reason=rule.reason)
+        return ToolResult(requires_approval=True, origin="approval")
 
     async def _refused(self, entry: Entry, args: object, source: Any, reason: str) -> ToolResult:
         await self.tell(entry, args, "deny", source, reason=reason)

@@ -466,3 +466,22 @@ def test_a_resumed_turn_that_fails_leaves_its_run_to_the_listener() -> None:
     result = anyio.run(main)
     assert result.text == "on again"
     assert [message["role"] for message in result.messages] == ["user", "assistant", "tool", "user", "assistant"]
+
+
+def test_a_turn_that_comes_just_as_the_one_before_it_pauses_is_refused() -> None:
+    """From another thread: whether the run waits is asked with the run in hand, and not before."""
+    run = RunState()
+    lock = run._turn
+
+    class PausesFirst:
+        def acquire(self, *, blocking: bool) -> bool:
+            run.wait()
+            return lock.acquire(blocking=blocking)
+
+        def release(self) -> None:
+            lock.release()
+
+    run._turn = PausesFirst()  # type: ignore[assignment]  # stands between the look and the lock
+    with pytest.raises(RunBusy, match="wait for approval"), run.one_turn():
+        pass
+    assert not lock.locked()

@@ -325,6 +325,8 @@ def _shipped() -> Path:
 def _description(memory: bytes, packed: int) -> dict[str, object]:
     """The map that the setup returned. Raises `BuildFailed` with the author's error where it holds one."""
     address, length = packed >> 32, packed & 0xFFFF_FFFF
+    if length > _MIB:
+        raise BuildFailed(f"the hook describes itself in {length:_} bytes (limit {_MIB:_})")
     description = _map(_unpacked(memory[address : address + length]))
     if error := _map(description.get("error")):
         name, message, stack = (

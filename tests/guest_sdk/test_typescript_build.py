@@ -143,6 +143,10 @@ def test_without_a_snapshot_the_modules_run_at_each_call(
             {"hook.ts": "export default { preToolCall() {}, config: { f() {} } }"},
             "hook/config/f: a function cannot cross",
         ),
+        (
+            {"hook.ts": "export default { preToolCall() {}, description: 'x'.repeat(2_000_000) }"},
+            "the hook describes itself in 2_000_0",
+        ),
         ({"hook.ts": "Date.now(); export default {}"}, "while the module loads"),
         ({"hook.ts": "for (;;);"}, "used all"),
         ({"hook.ts": "await new Promise(() => {})"}, "never settles"),
